@@ -1,0 +1,8 @@
+//! What every other crate of Kiln uses: clock, key hash, numbers as text, glob patterns, limits
+//! and the sync facade. This crate knows nothing of keys, commands or the wire.
+
+pub mod clock;
+pub mod glob;
+pub mod hash;
+pub mod number;
+pub mod sync;
