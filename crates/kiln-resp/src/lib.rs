@@ -1,1 +1,8 @@
-//! Placeholder.
+//! The wire format: RESP2, RESP3 and inline commands, as Redis speaks them.
+//!
+//! Requests: [`Parser`] finds the complete commands in a connection's read buffer and leaves them
+//! there; [`Args`] is a view of one of them. Replies: [`ReplyWriter`] encodes straight into the
+//! connection's [`ReplyBuf`]. Nothing here knows a command, a key or a socket.
+
+mod args;
+pub use args::{Args, OwnedArgs, Span};
