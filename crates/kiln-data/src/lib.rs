@@ -1,1 +1,5 @@
-//! Placeholder.
+//! The data structures of Kiln's keyspace: the hash table that holds keys, sets, hashes and the
+//! dictionary half of sorted sets, and the compact encodings of small values. Nothing here knows
+//! of commands, clients or time.
+
+pub mod table;
