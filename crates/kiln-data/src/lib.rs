@@ -2,4 +2,8 @@
 //! dictionary half of sorted sets, and the compact encodings of small values. Nothing here knows
 //! of commands, clients or time.
 
+pub mod intset;
+pub mod list;
+pub mod listpack;
 pub mod table;
+mod thin_buf;

@@ -1,0 +1,226 @@
+//! Byte buffers behind one 8-byte pointer: the length lies in the allocation, not beside the
+//! pointer. All raw memory handling of the encodings is here.
+//!
+//! ```text
+//! ThinBuf    ─► | length of all, u32 LE | bytes ...            | slack |    grows, shrinks
+//! ThinBytes  ─► | length of the bytes, 1, 3 or 5 bytes | bytes ... |        keeps its length
+//! ```
+//!
+//! Invariants:
+//! - A [`ThinBuf`] starts with its length, these four bytes included. Its first `len` bytes are
+//!   initialised, and its allocation is `size_class(len)` bytes long. So the capacity needs no
+//!   field: it is found from the length. Only this module writes the length.
+//! - A [`ThinBytes`] allocation is exactly the length prefix and the bytes, all initialised.
+//! - Allocations are aligned to 8, so the low three bits of their address are zero.
+//!
+//! The slack of a `ThinBuf` is what the allocator would waste anyway: [`size_class`] gives
+//! jemalloc's own classes. Growing by one entry at a time therefore reallocates once per class, a
+//! geometric series, and costs no memory.
+
+#![expect(unsafe_code, reason = "thin pointers: the length lies inside the allocation")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// Bytes of the length at the start of a [`ThinBuf`].
+pub(crate) const LEN_BYTES: usize = 4;
+
+const ALIGN: usize = 8;
+
+/// The allocator's size for `len` bytes: 8, then steps of 16 up to 128, then four steps per
+/// doubling. (jemalloc's classes; with another allocator it is slack of at most a quarter.)
+pub(crate) fn size_class(len: usize) -> usize {
+    match len {
+        0..=8 => 8,
+        9..=128 => len.next_multiple_of(16),
+        _ => len.next_multiple_of(1 << ((len - 1).ilog2() - 2)),
+    }
+}
+
+/// A growable byte buffer that starts with its own length. See the module's header.
+pub(crate) struct ThinBuf {
+    data: NonNull<u8>,
+}
+
+// SAFETY: a `ThinBuf` owns its bytes alone, like `Box<[u8]>`: no interior mutability, no sharing.
+unsafe impl Send for ThinBuf {}
+// SAFETY: as above; `&ThinBuf` only reads.
+unsafe impl Sync for ThinBuf {}
+
+impl ThinBuf {
+    /// A buffer of the length prefix followed by `pieces`, one after another.
+    pub(crate) fn new(pieces: &[&[u8]]) -> ThinBuf {
+        let len = LEN_BYTES + pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        let mut buf = ThinBuf { data: allocate(size_class(len)) };
+        let storage = buf.storage(size_class(len));
+        storage[..LEN_BYTES].write_copy_of_slice(&len_prefix(len));
+        fill(&mut storage[LEN_BYTES..], pieces);
+        buf
+    }
+
+    /// Bytes in the buffer, the length prefix included.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // SAFETY: every allocation starts with four initialised bytes, its length; an array of
+        // bytes needs no alignment.
+        let prefix = unsafe { self.data.cast::<[u8; LEN_BYTES]>().read() };
+        u32::from_le_bytes(prefix) as usize
+    }
+
+    /// Bytes of the allocation.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_class(self.len())
+    }
+
+    /// All bytes, the length prefix first.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes are initialised and belong to `self`, which stays borrowed.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len()) }
+    }
+
+    /// The bytes after the length prefix, which stays out of reach: it says how much memory there is.
+    #[inline]
+    pub(crate) fn payload_mut(&mut self) -> &mut [u8] {
+        let len = self.len();
+        // SAFETY: as in `as_slice`, and `self` is borrowed exclusively.
+        let all = unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), len) };
+        &mut all[LEN_BYTES..]
+    }
+
+    /// Replaces the bytes of `range`, counted from the start of the buffer, by `pieces`.
+    ///
+    /// # Panics
+    ///
+    /// If `range` touches the length prefix or passes the end, or the buffer would pass 4 GiB: the
+    /// callers' own limits are lower, so that is a bug.
+    pub(crate) fn splice(&mut self, range: Range<usize>, pieces: &[&[u8]]) {
+        let old_len = self.len();
+        assert!(LEN_BYTES <= range.start && range.start <= range.end && range.end <= old_len);
+        let added: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let new_len = old_len - range.len() + added;
+        let prefix = len_prefix(new_len);
+        let (old_size, new_size) = (size_class(old_len), size_class(new_len));
+
+        if new_size > old_size {
+            self.reallocate(old_size, new_size);
+        }
+        let storage = self.storage(old_size.max(new_size));
+        if range.len() != added {
+            storage.copy_within(range.end..old_len, range.start + added);
+        }
+        fill(&mut storage[range.start..], pieces);
+        storage[..LEN_BYTES].write_copy_of_slice(&prefix);
+        if new_size < old_size {
+            self.reallocate(old_size, new_size);
+        }
+    }
+
+    /// The whole allocation, whose size the caller knows.
+    fn storage(&mut self, size: usize) -> &mut [MaybeUninit<u8>] {
+        // SAFETY: the callers pass the size of the allocation, which `self` owns and which is
+        // borrowed exclusively; `MaybeUninit` makes no claim about the slack.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr().cast(), size) }
+    }
+
+    fn reallocate(&mut self, old_size: usize, new_size: usize) {
+        let (old, new) = (layout(old_size), layout(new_size));
+        // SAFETY: the allocation was made with `layout(old_size)`, and `new` is a checked layout
+        // whose size is not zero.
+        let data = unsafe { realloc(self.data.as_ptr(), old, new.size()) };
+        self.data = NonNull::new(data).unwrap_or_else(|| handle_alloc_error(new));
+    }
+}
+
+impl Clone for ThinBuf {
+    fn clone(&self) -> ThinBuf {
+        ThinBuf::new(&[&self.as_slice()[LEN_BYTES..]])
+    }
+}
+
+impl Drop for ThinBuf {
+    fn drop(&mut self) {
+        let layout = layout(size_class(self.len()));
+        // SAFETY: the allocation has this layout (an invariant), and nobody uses it after the drop.
+        unsafe { dealloc(self.data.as_ptr(), layout) }
+    }
+}
+
+fn len_prefix(len: usize) -> [u8; LEN_BYTES] {
+    u32::try_from(len).expect("buffers are limited far below 4 GiB").to_le_bytes()
+}
+
+/// Writes `pieces` one after another to the start of `storage`.
+fn fill(storage: &mut [MaybeUninit<u8>], pieces: &[&[u8]]) {
+    let mut at = 0;
+    for piece in pieces {
+        storage[at..at + piece.len()].write_copy_of_slice(piece);
+        at += piece.len();
+    }
+}
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, ALIGN).expect("sizes are limited to 5 GiB")
+}
+
+fn allocate(size: usize) -> NonNull<u8> {
+    let layout = layout(size);
+    assert!(size > 0);
+    // SAFETY: the size is not zero, as the assertion says.
+    let data = unsafe { alloc(layout) };
+    NonNull::new(data).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::{LEN_BYTES, ThinBuf, size_class};
+
+    #[test]
+    fn size_classes_are_the_allocators() {
+        for (len, class) in [
+            (1, 8),
+            (8, 8),
+            (9, 16),
+            (113, 128),
+            (129, 160),
+            (160, 160),
+            (161, 192),
+            (256, 256),
+            (257, 320),
+            (8_193, 10_240),
+        ] {
+            assert_eq!(size_class(len), class, "{len}");
+        }
+    }
+
+    #[test]
+    fn thin_pointers_are_thin() {
+        assert_eq!(size_of::<Option<ThinBuf>>(), 8);
+    }
+
+    proptest! {
+        #[test]
+        fn splice_is_the_splice_of_a_vec(
+            edits in vec((any::<(u16, u16)>(), vec(any::<u8>(), 0..200)), 1..40),
+        ) {
+            let (mut buf, mut model) = (ThinBuf::new(&[]), Vec::new());
+            for ((from, to), text) in edits {
+                let a = usize::from(from) % (model.len() + 1);
+                let b = usize::from(to) % (model.len() + 1);
+                let (from, to) = (a.min(b), a.max(b));
+                let (left, right) = text.split_at(text.len() / 3);
+                buf.splice(from + LEN_BYTES..to + LEN_BYTES, &[left, right]);
+                model.splice(from..to, text.iter().copied());
+                prop_assert_eq!(&buf.as_slice()[LEN_BYTES..], &model);
+                prop_assert_eq!(buf.len(), model.len() + LEN_BYTES);
+                let mut copy = buf.clone();
+                prop_assert_eq!(copy.payload_mut(), &model);
+            }
+        }
+    }
+}
