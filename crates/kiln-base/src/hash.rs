@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn equal_keys_hash_alike_and_single_bits_matter() {
         let base = key_hash(b"user:1000");
-        assert_eq!(base, key_hash(&b"user:1000".to_vec()));
+        assert_eq!(base, key_hash(String::from("user:1000").as_bytes()));
         assert_ne!(base, key_hash(b"user:1001"));
         assert_ne!(key_hash(b""), key_hash(b"\0"));
     }

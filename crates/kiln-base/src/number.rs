@@ -1,6 +1,10 @@
-//! Numbers as text, by Redis's rules: what counts as an integer, and how one is printed.
+//! Numbers as text, by Redis's rules: what counts as an integer or a float, and how they are printed.
 //!
 //! Source: Redis 8.2.3, asked over a socket.
+
+mod double;
+
+pub use double::{DOUBLE_BYTES_MAX, format_f64};
 
 /// Enough for every `i64`, sign included.
 pub const INTEGER_BYTES_MAX: usize = 20;

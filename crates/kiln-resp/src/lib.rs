@@ -5,4 +5,10 @@
 //! connection's [`ReplyBuf`]. Nothing here knows a command, a key or a socket.
 
 mod args;
+mod parser;
+
 pub use args::{Args, OwnedArgs, Span};
+pub use parser::{
+    Batch, MAX_BULK_BYTES, MAX_BULK_BYTES_UNAUTHENTICATED, MAX_INLINE_BYTES, MAX_WORDS,
+    MAX_WORDS_UNAUTHENTICATED, Parser, ParserLimits, ProtocolError,
+};
