@@ -6,9 +6,13 @@
 
 mod args;
 mod parser;
+mod reply;
+mod reply_buf;
 
 pub use args::{Args, OwnedArgs, Span};
 pub use parser::{
     Batch, MAX_BULK_BYTES, MAX_BULK_BYTES_UNAUTHENTICATED, MAX_INLINE_BYTES, MAX_WORDS,
     MAX_WORDS_UNAUTHENTICATED, Parser, ParserLimits, ProtocolError,
 };
+pub use reply::{Deferred, Protocol, ReplyWriter};
+pub use reply_buf::{Mark, ReplyBuf};
