@@ -224,11 +224,16 @@ impl Loader<'_> {
     }
 
     fn read_line(&mut self, line: &[u8]) -> Result<(), Stop> {
-        let words = split_words(line).ok_or("Unbalanced quotes in configuration line")?;
-        let words: Result<Vec<String>, _> = words.into_iter().map(String::from_utf8).collect();
-        let words = words.map_err(|_| "Text must be valid UTF-8")?;
+        let words = utf8_words(line)?;
         let Some((name, words)) = words.split_first() else { return Ok(()) };
         if let Some((row, _)) = Directive::find(name) {
+            // `--save "60 1000"`: several words may come as one argument.
+            let inner = match words {
+                [all] if row.kind.takes_words() => Some(utf8_words(all.as_bytes())?),
+                _ => None,
+            };
+            // `save ""` is one empty word, not none.
+            let words = inner.as_deref().filter(|inner| !inner.is_empty()).unwrap_or(words);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let append = row.name == "save" && std::mem::replace(&mut self.save_seen, true);
             row.assign(&mut self.config, &words, append)?;
@@ -274,6 +279,12 @@ impl Loader<'_> {
         }
         Ok(())
     }
+}
+
+fn utf8_words(line: &[u8]) -> Result<Vec<String>, Reason> {
+    let words = split_words(line).ok_or("Unbalanced quotes in configuration line")?;
+    let words: Result<Vec<String>, _> = words.into_iter().map(String::from_utf8).collect();
+    words.map_err(|_| "Text must be valid UTF-8".into())
 }
 
 /// What the system says about `error`, without its number.

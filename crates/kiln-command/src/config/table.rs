@@ -237,10 +237,16 @@ macro_rules! directives {
 }
 
 impl Config {
-    /// Brings values that are allowed but out of bounds to the bounds, as Redis does.
+    /// Brings values that are allowed but out of bounds to the bounds, as Redis does with the
+    /// first three.
     fn clamp(&mut self) {
         self.hz = self.hz.clamp(1, 500);
         self.repl_backlog_size = self.repl_backlog_size.max(16 << 10);
+        if self.watchdog_period != 0 {
+            self.watchdog_period = self.watchdog_period.max(200);
+        }
+        self.client_query_buffer_limit = self.client_query_buffer_limit.min(BUFFER_BYTES_MAX);
+        self.proto_max_bulk_len = self.proto_max_bulk_len.min(BUFFER_BYTES_MAX);
     }
 }
 
@@ -259,7 +265,7 @@ const PORT: Kind = int(0, u16::MAX as i64);
 const KB: i64 = 1 << 10;
 const MB: i64 = 1 << 20;
 /// Words are spans of 32 bits in their buffer, so that neither a buffer nor a word can be larger.
-const BUFFER_MAX: i64 = U32;
+const BUFFER_BYTES_MAX: u64 = u32::MAX as u64;
 
 const fn int(min: i64, max: i64) -> Kind {
     Kind::Integer(Bounds { min, max, unsigned: false })
@@ -306,38 +312,53 @@ fn not_a_path(name: &str, reason: &'static str) -> Result<(), Reason> {
 
 fn host_name(name: &str) -> Result<(), Reason> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
-    if name.bytes().all(allowed) {
-        Ok(())
-    } else {
-        Err("Hostnames may only contain alphanumeric characters, hyphens or dots".into())
+    if name.len() >= 256 {
+        return Err("Hostnames must be less than 256 characters".into());
     }
+    if !name.bytes().all(allowed) {
+        return Err("Hostnames may only contain alphanumeric characters, hyphens or dots".into());
+    }
+    Ok(())
 }
 
 fn node_name(name: &str) -> Result<(), Reason> {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    if name.bytes().all(allowed) {
+    if name.contains(|c| "!#$%&()*+.:;<>?@[]^{|}~".contains(c)) {
+        return Err("Announced human node name contained invalid character".into());
+    }
+    Ok(())
+}
+
+/// Kiln compares bytes, which is what these locales do.
+fn byte_order_locale(name: &str) -> Result<(), Reason> {
+    if ["", "C", "POSIX", "C.UTF-8", "C.utf8"].contains(&name) {
         Ok(())
     } else {
-        Err("Announced human node name contained invalid character".into())
+        Err("Invalid locale name".into())
     }
 }
 
+/// Variables stand in braces; `{{` is a brace.
 fn title_template(template: &str) -> Result<(), Reason> {
-    let known =
+    const VARIABLES: [&str; 7] =
         ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
-    // After the first piece, each piece is the name of a variable, `}` and text without braces.
-    let mut pieces = template.split('{');
-    let plain = pieces.next().is_some_and(|piece| !piece.contains('}'));
-    let valid = |piece: &str| {
-        piece
-            .split_once('}')
-            .is_some_and(|(name, rest)| known.contains(&name) && !rest.contains('}'))
-    };
-    if plain && pieces.all(valid) {
-        Ok(())
-    } else {
-        Err("template format is invalid or contains unknown variables".into())
+    let invalid = || Reason::from("template format is invalid or contains unknown variables");
+    if template.trim_ascii().is_empty() {
+        return Err(invalid());
     }
+    let mut rest = template;
+    while let Some((_, after_brace)) = rest.split_once('{') {
+        rest = match after_brace.strip_prefix('{') {
+            Some(after_braces) => after_braces,
+            None => {
+                let (name, after) = after_brace.split_once('}').ok_or_else(invalid)?;
+                if !VARIABLES.contains(&name) {
+                    return Err(invalid());
+                }
+                after
+            }
+        };
+    }
+    Ok(())
 }
 
 directives! {
@@ -452,7 +473,8 @@ directives! {
         "Scores as a primary, as a replica and for processes in the background.";
     ignore_warnings: String = text(""), "ignore-warnings" [], LIVE KEPT Kind::Text,
         "Warnings at the start that are no reason to end.";
-    locale_collate: String = text(""), "locale-collate" [], LIVE KEPT Kind::Text,
+    locale_collate: String = text(""), "locale-collate" [],
+        LIVE KEPT Kind::CheckedText(byte_order_locale),
         "The locale by which SORT ALPHA compares.";
     jemalloc_bg_thread: bool = true, "jemalloc-bg-thread" [], LIVE KEPT Kind::Bool,
         "Let the allocator return memory from a thread of its own.";
@@ -512,12 +534,12 @@ directives! {
     lfu_decay_time: u32 = 1, "lfu-decay-time" [], LIVE ACTS int(0, I32),
         "Minutes after which the counter of uses falls by one.";
     client_query_buffer_limit: u64 = 1 << 30, "client-query-buffer-limit" [],
-        LIVE ACTS umem(MB, BUFFER_MAX),
+        LIVE ACTS umem(MB, I64),
         "Bytes of unread input that a client may have.";
     client_output_buffer_limit: OutputLimits = OutputLimits::default(),
         "client-output-buffer-limit" [], LIVE ACTS Kind::Words,
         "Bytes of unsent output that clients may have, by class: hard, soft, soft seconds.";
-    proto_max_bulk_len: u64 = 512 << 20, "proto-max-bulk-len" [], LIVE ACTS mem(MB, BUFFER_MAX),
+    proto_max_bulk_len: u64 = 512 << 20, "proto-max-bulk-len" [], LIVE ACTS mem(MB, I64),
         "The largest word of a command, and with it the largest string.";
     active_expire_effort: u32 = 1, "active-expire-effort" [], LIVE ACTS int(1, 10),
         "How much time goes into finding expired keys.";

@@ -342,11 +342,15 @@ impl NotifyFlags {
     pub const MODULE: Self = Self(1 << 12);
     /// `n`: keys that are new; not in `A`.
     pub const NEW: Self = Self(1 << 13);
-    /// `A`: all classes but `m` and `n`.
+    /// `o`: values that are overwritten; not in `A`.
+    pub const OVERWRITTEN: Self = Self(1 << 14);
+    /// `c`: values that get another type; not in `A`.
+    pub const TYPE_CHANGED: Self = Self(1 << 15);
+    /// `A`: all classes but `m`, `n`, `o` and `c`.
     pub const ALL: Self = Self(0b1_0111_1111_1100);
 
     /// Letters in the order in which they are shown.
-    const LETTERS: [(char, Self); 14] = [
+    const LETTERS: [(char, Self); 16] = [
         ('g', Self::GENERIC),
         ('$', Self::STRING),
         ('l', Self::LIST),
@@ -358,6 +362,8 @@ impl NotifyFlags {
         ('t', Self::STREAM),
         ('d', Self::MODULE),
         ('n', Self::NEW),
+        ('o', Self::OVERWRITTEN),
+        ('c', Self::TYPE_CHANGED),
         ('K', Self::KEYSPACE),
         ('E', Self::KEYEVENT),
         ('m', Self::KEY_MISS),
@@ -392,12 +398,13 @@ impl Setting for NotifyFlags {
     }
 
     fn text(&self, _: &Kind) -> String {
-        // Beside `A` Redis does not show `n`, though it keeps it.
+        // Beside `A` Redis shows only `K`, `E` and `m`, though it keeps the others.
         let all = self.contains(Self::ALL);
-        let hidden = if all { Self::ALL.0 | Self::NEW.0 } else { 0 };
+        let shown = Self::KEYSPACE.0 | Self::KEYEVENT.0 | Self::KEY_MISS.0;
+        let shown = if all { shown } else { u16::MAX };
         let mut text = String::from(if all { "A" } else { "" });
         for (letter, class) in Self::LETTERS {
-            if self.contains(class) && hidden & class.0 == 0 {
+            if self.contains(class) && shown & class.0 != 0 {
                 text.push(letter);
             }
         }
