@@ -10,14 +10,15 @@
 //!
 //! Source: Redis 8.2.3 and Valkey 9.1.2, observed through `CONFIG GET`, `CONFIG SET` and startup.
 
+use kiln_base::number;
+
 use super::parse;
 use super::value::{
     AclPubsubDefault, AppendFsync, BindList, ClusterConfigSave, EndpointType, LocalAccess,
     LogFormat, LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemoryOrPercent, NotifyFlags,
     OomScoreAdj, OomScores, OutputLimits, Percentiles, PropagationErrorBehavior, RdbVersionCheck,
     Reason, ReplDisklessLoad, ReplicaOf, SanitizeDumpPayload, SavePoints, Setting, ShutdownFlags,
-    Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser, format_memory, parse_integer,
-    parse_memory,
+    Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser, format_memory, parse_memory,
 };
 
 /// One directive: a row of the table.
@@ -120,9 +121,8 @@ impl Kind {
     pub(super) fn parse_number(&self, text: &str) -> Result<i64, Reason> {
         match self {
             Self::Integer(bounds) => {
-                let number =
-                    parse_integer(text).ok_or("argument couldn't be parsed into an integer")?;
-                bounds.check(number)
+                let number = number::parse_i64(text.as_bytes());
+                bounds.check(number.ok_or("argument couldn't be parsed into an integer")?)
             }
             Self::Memory(bounds) => {
                 let bytes = parse_memory(text).ok_or("argument must be a memory value")?;
@@ -347,16 +347,15 @@ fn title_template(template: &str) -> Result<(), Reason> {
     }
     let mut rest = template;
     while let Some((_, after_brace)) = rest.split_once('{') {
-        rest = match after_brace.strip_prefix('{') {
-            Some(after_braces) => after_braces,
-            None => {
-                let (name, after) = after_brace.split_once('}').ok_or_else(invalid)?;
-                if !VARIABLES.contains(&name) {
-                    return Err(invalid());
-                }
-                after
-            }
-        };
+        if let Some(after_braces) = after_brace.strip_prefix('{') {
+            rest = after_braces;
+            continue;
+        }
+        let (name, after) = after_brace.split_once('}').ok_or_else(invalid)?;
+        if !VARIABLES.contains(&name) {
+            return Err(invalid());
+        }
+        rest = after;
     }
     Ok(())
 }
