@@ -5,5 +5,6 @@
 pub mod intset;
 pub mod list;
 pub mod listpack;
+mod ordered;
 pub mod table;
 mod thin_buf;
