@@ -35,6 +35,8 @@
 //! Source: Bayer and Unterauer's B+-tree with the element counts of an order-statistic tree.
 //! Left out: persistence and any meaning of members. Who owns the items: `zset.rs`.
 
+#![expect(clippy::float_cmp, reason = "scores are equal or not, there is no margin")]
+
 pub(crate) mod item;
 
 use std::{cmp::Ordering, iter::FusedIterator, ops::Range};
@@ -177,7 +179,7 @@ impl OrderedTree {
 
     /// The number of elements before (`score`, `member`): its rank, if it is an element.
     pub(crate) fn rank(&self, score: f64, member: &[u8]) -> usize {
-        self.rank_where(|at, item| is_less(at, item, score, member))
+        self.rank_where(|at, item| is_less(at, *item, score, member))
     }
 
     /// The element at `rank`.
@@ -241,12 +243,12 @@ impl OrderedTree {
                     node = branch.child_mut(index);
                 }
                 Node::Leaf(leaf) => {
-                    let at = leaf.partition(|at, other| is_less(at, other, old, item.member()));
+                    let at = leaf.partition(|at, other| is_less(at, *other, old, item.member()));
                     // The first and the last of a leaf may have their neighbor elsewhere.
                     let inner = at > 0
                         && at + 1 < leaf.len
-                        && is_less(leaf.scores[at - 1], &leaf.items[at - 1], new, item.member())
-                        && !is_less(leaf.scores[at + 1], &leaf.items[at + 1], new, item.member());
+                        && is_less(leaf.scores[at - 1], leaf.items[at - 1], new, item.member())
+                        && !is_less(leaf.scores[at + 1], leaf.items[at + 1], new, item.member());
                     if inner {
                         assert!(leaf.items[at] == item, "the element is in the tree");
                         leaf.scores[at] = new;
@@ -258,8 +260,9 @@ impl OrderedTree {
     }
 }
 
+/// Whether `item`, standing at `score`, comes before another element.
 #[inline]
-fn is_less(score: f64, item: &ItemRef, other_score: f64, other_member: &[u8]) -> bool {
+fn is_less(score: f64, item: ItemRef, other_score: f64, other_member: &[u8]) -> bool {
     // Not `compare`: the member must stay untouched, and so uncached, while scores differ.
     score < other_score || (score == other_score && item.member() < other_member)
 }
@@ -402,7 +405,7 @@ impl Leaf {
 
     /// Adds an element; returns the new right half if there was no room.
     fn insert(&mut self, score: f64, item: ItemRef) -> Option<Box<Self>> {
-        let at = self.partition(|at, other| is_less(at, other, score, item.member()));
+        let at = self.partition(|at, other| is_less(at, *other, score, item.member()));
         if self.len < LEAF_CELLS {
             self.put(at, score, item);
             return None;
@@ -433,7 +436,7 @@ impl Leaf {
         let at = match target {
             Target::Rank(rank) => rank,
             Target::Element(score, item) => {
-                self.partition(|at, other| is_less(at, other, score, item.member()))
+                self.partition(|at, other| is_less(at, *other, score, item.member()))
             }
         };
         let run = at..self.len.min(at.saturating_add(limit));

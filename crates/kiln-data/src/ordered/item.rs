@@ -15,17 +15,22 @@
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
+    mem::ManuallyDrop,
     ptr::NonNull,
     slice,
 };
+
+use crate::{table::Item, thin_buf::size_class};
 
 const LEN_OFFSET: usize = 8;
 const MEMBER_OFFSET: usize = 12;
 
 /// A score and a member, owned.
+#[repr(transparent)]
 pub(crate) struct ZItem(ItemRef);
 
 /// The address of a [`ZItem`]'s allocation.
+#[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ItemRef(NonNull<u8>);
 
@@ -61,17 +66,19 @@ impl ZItem {
         Self(ItemRef(base))
     }
 
+    #[inline]
     pub(crate) fn score(&self) -> f64 {
         self.0.score()
     }
 
+    #[inline]
     pub(crate) fn member(&self) -> &[u8] {
         self.0.member()
     }
 
-    /// Bytes asked of the allocator for a member of `member_len` bytes.
-    pub(crate) const fn size(member_len: usize) -> usize {
-        MEMBER_OFFSET + member_len
+    /// Bytes of memory of an item whose member has `member_len` bytes.
+    pub(crate) fn allocated(member_len: usize) -> usize {
+        size_class(MEMBER_OFFSET + member_len)
     }
 
     /// A second pointer to this item, for the tree.
@@ -98,25 +105,37 @@ impl Drop for ZItem {
     }
 }
 
+// SAFETY: `ZItem` is an `ItemRef` is a `NonNull<u8>`, all transparent, and that is what
+// `into_raw` returns; a member never changes or moves.
+unsafe impl Item for ZItem {
+    fn into_raw(self) -> NonNull<u8> {
+        ManuallyDrop::new(self).0.0
+    }
+
+    unsafe fn from_raw(raw: NonNull<u8>) -> Self {
+        Self(ItemRef(raw))
+    }
+
+    unsafe fn key_of<'a>(raw: NonNull<u8>) -> &'a [u8] {
+        // SAFETY: the address is an item's, alive and unchanged for `'a` (the caller's promise).
+        unsafe { member_at(raw) }
+    }
+}
+
 impl ItemRef {
     /// What unused cells of a node hold. Its methods must not be called.
     pub(crate) const UNUSED: Self = Self(NonNull::dangling());
 
-    pub(crate) fn score(&self) -> f64 {
+    #[inline]
+    pub(crate) fn score(self) -> f64 {
         // SAFETY: `ZItem::new` wrote an aligned `f64` here, and the item is alive (`share`).
         unsafe { self.0.cast::<f64>().read() }
     }
 
+    #[inline]
     pub(crate) fn member(&self) -> &[u8] {
-        // SAFETY: inside the allocation, see the drawing.
-        let len_at = unsafe { self.0.add(LEN_OFFSET) };
-        // SAFETY: `ZItem::new` wrote an aligned `u32` here, and the item is alive (`share`).
-        let len = unsafe { len_at.cast::<u32>().read() } as usize;
-        // SAFETY: at most one past the end, when the member is empty.
-        let member_at = unsafe { self.0.add(MEMBER_OFFSET) };
-        // SAFETY: `len` bytes were written here and never change; the borrow of `self` lies
-        // inside the item's life (`share`).
-        unsafe { slice::from_raw_parts(member_at.as_ptr(), len) }
+        // SAFETY: the borrow of `self` lies inside the item's life (`share`).
+        unsafe { member_at(self.0) }
     }
 
     /// Changes the score in the item.
@@ -131,8 +150,23 @@ impl ItemRef {
     }
 }
 
+/// # Safety
+///
+/// `base` is the address of an item that is alive for `'a`.
+#[inline]
+unsafe fn member_at<'a>(base: NonNull<u8>) -> &'a [u8] {
+    // SAFETY: inside the allocation, see the drawing.
+    let len_at = unsafe { base.add(LEN_OFFSET) };
+    // SAFETY: `ZItem::new` wrote an aligned `u32` here, and the item is alive.
+    let len = unsafe { len_at.cast::<u32>().read() } as usize;
+    // SAFETY: at most one past the end, when the member is empty.
+    let member_at = unsafe { base.add(MEMBER_OFFSET) };
+    // SAFETY: `ZItem::new` wrote `len` bytes here, which never change, and the item is alive.
+    unsafe { slice::from_raw_parts(member_at.as_ptr(), len) }
+}
+
 fn layout(member_len: usize) -> Layout {
-    Layout::from_size_align(ZItem::size(member_len), align_of::<f64>())
+    Layout::from_size_align(MEMBER_OFFSET + member_len, align_of::<f64>())
         .expect("a member of less than 4 GiB fits in the address space")
 }
 
