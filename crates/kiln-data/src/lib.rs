@@ -8,3 +8,4 @@ pub mod listpack;
 mod ordered;
 pub mod table;
 mod thin_buf;
+pub mod zset;

@@ -179,7 +179,18 @@ impl OrderedTree {
 
     /// The number of elements before (`score`, `member`): its rank, if it is an element.
     pub(crate) fn rank(&self, score: f64, member: &[u8]) -> usize {
-        self.rank_where(|at, item| is_less(at, *item, score, member))
+        let mut node = &self.root;
+        let mut rank = 0;
+        loop {
+            match node {
+                Node::Leaf(leaf) => return rank + leaf.place(score, member),
+                Node::Branch(branch) => {
+                    let index = branch.child_of(score, member);
+                    rank += branch.counts[..index].iter().sum::<usize>();
+                    node = branch.child(index);
+                }
+            }
+        }
     }
 
     /// The element at `rank`.
@@ -239,11 +250,11 @@ impl OrderedTree {
         loop {
             match node {
                 Node::Branch(branch) => {
-                    let index = branch.child_of(old, item);
+                    let index = branch.child_of(old, item.member());
                     node = branch.child_mut(index);
                 }
                 Node::Leaf(leaf) => {
-                    let at = leaf.partition(|at, other| is_less(at, *other, old, item.member()));
+                    let at = leaf.place(old, item.member());
                     // The first and the last of a leaf may have their neighbor elsewhere.
                     let inner = at > 0
                         && at + 1 < leaf.len
@@ -403,9 +414,16 @@ impl Leaf {
         partition(self.scores(), self.items(), is_before)
     }
 
+    /// How many elements come before (`score`, `member`).
+    fn place(&self, score: f64, member: &[u8]) -> usize {
+        let tied = tied(self.scores(), score);
+        let items = &self.items[tied.clone()];
+        tied.start + items.partition_point(|item| item.member() < member)
+    }
+
     /// Adds an element; returns the new right half if there was no room.
     fn insert(&mut self, score: f64, item: ItemRef) -> Option<Box<Self>> {
-        let at = self.partition(|at, other| is_less(at, *other, score, item.member()));
+        let at = self.place(score, item.member());
         if self.len < LEAF_CELLS {
             self.put(at, score, item);
             return None;
@@ -435,9 +453,7 @@ impl Leaf {
     ) -> usize {
         let at = match target {
             Target::Rank(rank) => rank,
-            Target::Element(score, item) => {
-                self.partition(|at, other| is_less(at, *other, score, item.member()))
-            }
+            Target::Element(score, item) => self.place(score, item.member()),
         };
         let run = at..self.len.min(at.saturating_add(limit));
         for item in &self.items()[run.clone()] {
@@ -488,11 +504,11 @@ impl Branch {
     }
 
     /// The child where the element is or belongs: the last that does not start after it.
-    fn child_of(&self, score: f64, item: ItemRef) -> usize {
-        let starts_after = |at: f64, first: &ItemRef| {
-            score < at || (score == at && item.member() < first.member())
-        };
-        self.partition(|at, first| !starts_after(at, first)).saturating_sub(1)
+    fn child_of(&self, score: f64, member: &[u8]) -> usize {
+        let tied = tied(&self.scores[..self.len], score);
+        let starts = &self.items[tied.clone()];
+        let not_after = starts.partition_point(|first| first.member() <= member);
+        (tied.start + not_after).saturating_sub(1)
     }
 
     fn partition(&self, is_before: impl Fn(f64, &ItemRef) -> bool) -> usize {
@@ -500,7 +516,7 @@ impl Branch {
     }
 
     fn insert(&mut self, score: f64, item: ItemRef) -> Option<Box<Self>> {
-        let index = self.child_of(score, item);
+        let index = self.child_of(score, item.member());
         let sibling = self.child_mut(index).insert(score, item);
         let Some(sibling) = sibling else {
             self.counts[index] += 1;
@@ -554,7 +570,7 @@ impl Branch {
     ) -> usize {
         let index = match &mut target {
             Target::Rank(rank) => self.child_at(rank),
-            Target::Element(score, item) => self.child_of(*score, *item),
+            Target::Element(score, item) => self.child_of(*score, item.member()),
         };
         let child = self.child_mut(index);
         let count = child.remove_run(target, limit, removed);
@@ -603,6 +619,17 @@ impl Branch {
         right.len = self.len + right.len - len;
         self.len = len;
     }
+}
+
+/// Where `score` stands among ascending `scores`.
+///
+/// It counts through them all: a node's eight lines of scores then come from memory together, and
+/// no branch is mispredicted, which beats the fewer steps of a binary search.
+#[inline]
+fn tied(scores: &[f64], score: f64) -> Range<usize> {
+    let start = scores.iter().map(|&at| u64::from(at < score)).sum::<u64>() as usize;
+    let count = scores[start..].partition_point(|&at| at == score);
+    start..start + count
 }
 
 /// How many elements come before the first for which `is_before` does not hold.

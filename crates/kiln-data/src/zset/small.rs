@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, ops::Range};
 
-use kiln_base::number::{DOUBLE_BYTES_MAX, INTEGER_BYTES_MAX, format_f64, parse_f64};
+use kiln_base::number::{DOUBLE_BYTES_MAX, INTEGER_BYTES_MAX, format_f64};
 
 use crate::{
     listpack::{self, BYTES_MAX, Listpack, Needle, Pos, Value},
@@ -162,7 +162,7 @@ const SOUND: &str = "a sorted set's listpack alternates members and scores";
 fn score_of(value: Value<'_>) -> Option<f64> {
     match value {
         Value::Int(number) => Some(number as f64),
-        Value::Bytes(text) => parse_f64(text).filter(|score| !score.is_nan()),
+        Value::Bytes(text) => fast_float2::parse(text).ok().filter(|score: &f64| !score.is_nan()),
     }
 }
 
