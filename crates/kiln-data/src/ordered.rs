@@ -109,7 +109,7 @@ pub(crate) fn compare(a: (f64, &[u8]), b: (f64, &[u8])) -> Ordering {
 
 impl OrderedTree {
     pub(crate) fn new() -> Self {
-        Self { root: Node::Leaf(Leaf::empty()), len: 0 }
+        Self { root: Node::empty(), len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -119,8 +119,8 @@ impl OrderedTree {
     /// Adds an element; the tree has no equal one (the caller has looked in its table).
     pub(crate) fn insert(&mut self, score: f64, item: ItemRef) {
         if let Some(sibling) = self.root.insert(score, item) {
-            let mut root = Branch::empty();
-            let left = std::mem::replace(&mut self.root, Node::Leaf(Leaf::empty()));
+            let mut root = Box::new(Branch::empty());
+            let left = std::mem::replace(&mut self.root, Node::empty());
             root.put_child(0, left);
             root.put_child(1, sibling);
             self.root = Node::Branch(root);
@@ -235,7 +235,7 @@ impl OrderedTree {
         let count = self.root.remove_run(target, limit, removed);
         self.len -= count;
         if self.len == 0 {
-            self.root = Node::Leaf(Leaf::empty());
+            self.root = Node::empty();
         }
         while let Node::Branch(branch) = &mut self.root
             && branch.len == 1
@@ -326,6 +326,10 @@ impl ExactSizeIterator for Elements<'_> {}
 impl FusedIterator for Elements<'_> {}
 
 impl Node {
+    fn empty() -> Self {
+        Self::Leaf(Box::new(Leaf::empty()))
+    }
+
     fn insert(&mut self, score: f64, item: ItemRef) -> Option<Self> {
         match self {
             Self::Leaf(leaf) => leaf.insert(score, item).map(Self::Leaf),
@@ -398,8 +402,8 @@ impl Node {
 }
 
 impl Leaf {
-    fn empty() -> Box<Self> {
-        Box::new(Self { len: 0, scores: [0.0; LEAF_CELLS], items: [ItemRef::UNUSED; LEAF_CELLS] })
+    fn empty() -> Self {
+        Self { len: 0, scores: [0.0; LEAF_CELLS], items: [ItemRef::UNUSED; LEAF_CELLS] }
     }
 
     fn scores(&self) -> &[f64] {
@@ -429,7 +433,7 @@ impl Leaf {
             return None;
         }
         let middle = split_point(at, self.len);
-        let mut right = Self::empty();
+        let mut right = Box::new(Self::empty());
         self.resize(&mut right, middle);
         if at < middle || middle == 0 {
             self.put(at, score, item);
@@ -475,14 +479,14 @@ impl Leaf {
 }
 
 impl Branch {
-    fn empty() -> Box<Self> {
-        Box::new(Self {
+    fn empty() -> Self {
+        Self {
             len: 0,
             counts: [0; BRANCH_CELLS],
             scores: [0.0; BRANCH_CELLS],
             items: [ItemRef::UNUSED; BRANCH_CELLS],
             children: [const { None }; BRANCH_CELLS],
-        })
+        }
     }
 
     fn child(&self, index: usize) -> &Node {
@@ -534,7 +538,7 @@ impl Branch {
         }
         // Never 0: the new child is the right half of another.
         let middle = split_point(at, self.len);
-        let mut right = Self::empty();
+        let mut right = Box::new(Self::empty());
         self.resize(&mut right, middle);
         if at < middle {
             self.put_child(at, child);

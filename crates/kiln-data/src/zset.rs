@@ -12,8 +12,8 @@
 //! `0..1`. The first and last element of a range are its ends.
 //!
 //! Rules, as in Redis:
-//! - A set starts as a listpack if its limits allow, becomes a tree when an added member passes them,
-//!   and never goes back. A changed score never converts.
+//! - A set starts as a listpack if its limits allow, becomes a tree when an added member passes
+//!   them, and never goes back. A changed score never converts.
 //! - A listpack keeps a whole score as an integer (so -0 becomes 0 there), any other as the text of
 //!   `kiln_base::number`. A tree keeps the double.
 //! - -0 and 0 are one score. NaN is refused by the commands and asserted here.
@@ -188,8 +188,9 @@ impl ZSet {
         self.upsert(member, limits, |_| Some(score))
     }
 
-    /// Looks `member` up once and gives it the score that `decide` makes of the present one (`None`:
-    /// not a member). Where `decide` gives `None`, nothing changes: every flag of ZADD fits in it.
+    /// Looks `member` up once and gives it the score that `decide` makes of the present one, which
+    /// is `None` for a stranger. Where `decide` gives `None`, nothing changes: every flag of ZADD
+    /// fits in it.
     ///
     /// # Panics
     ///
@@ -358,9 +359,9 @@ impl ZSet {
             .filter_map(|rank| self.by_rank(rank))
     }
 
-    /// One step of ZSCAN: shows some elements to `visit` and returns the cursor that continues, 0 at
-    /// the end. An element that is there from the first step to the last is shown at least once. A
-    /// listpack is shown whole.
+    /// One step of ZSCAN: shows some elements to `visit` and returns the cursor that continues, 0
+    /// at the end. An element that is there from the first step to the last is shown at least
+    /// once. A listpack is shown whole.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match &self.0 {
             Encoding::Listpack(_) => {

@@ -1,3 +1,7 @@
+//! The tree against a sorted vector, with its invariants checked node by node.
+
+#![expect(unsafe_code, reason = "the tests own items as a sorted set does")]
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
@@ -66,18 +70,12 @@ impl Owned {
 fn share(item: &ZItem) -> ItemRef {
     // SAFETY: `Owned` takes every element out of the tree before it drops the item, and no
     // borrow of an item outlives the statement it is in.
-    #[expect(unsafe_code, reason = "the tests own items as the sorted set does")]
-    unsafe {
-        item.share()
-    }
+    unsafe { item.share() }
 }
 
 fn set_score(item: &ZItem, score: f64) {
     // SAFETY: nothing else looks at the item meanwhile.
-    #[expect(unsafe_code, reason = "the tests own items as the sorted set does")]
-    unsafe {
-        share(item).set_score(score);
-    }
+    unsafe { share(item).set_score(score) };
 }
 
 /// Checks a node against the invariants of the module; returns its height.
@@ -177,7 +175,9 @@ proptest! {
 
     #[test]
     fn a_range_read_from_both_ends_meets_in_the_middle(
-        start in 0usize..100, len in 0usize..100, from_front in proptest::collection::vec(any::<bool>(), 120),
+        start in 0usize..100,
+        len in 0usize..100,
+        from_front in proptest::collection::vec(any::<bool>(), 120),
     ) {
         let mut owned = Owned::new();
         for number in 0..200u16 {
@@ -228,7 +228,7 @@ fn removal_from_either_end_and_the_middle_empties_the_tree() {
 
 #[test]
 fn a_small_move_stays_in_its_cell() {
-    assert!(FEW_CELLS >= 2);
+    const { assert!(FEW_CELLS >= 2) };
     let mut owned = Owned::new();
     for number in 0..100u16 {
         owned.add(f64::from(number) * 10.0, &name(number));
