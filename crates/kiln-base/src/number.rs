@@ -3,8 +3,12 @@
 //! Source: Redis 8.2.3, asked over a socket.
 
 mod double;
+mod float;
+mod long_double;
 
 pub use double::{DOUBLE_BYTES_MAX, format_f64};
+pub use float::{parse_f64, parse_score_bound};
+pub use long_double::LongDouble;
 
 /// Enough for every `i64`, sign included.
 pub const INTEGER_BYTES_MAX: usize = 20;
