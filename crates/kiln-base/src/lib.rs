@@ -2,6 +2,7 @@
 //! and the sync facade. This crate knows nothing of keys, commands or the wire.
 
 pub mod clock;
+pub mod crc16;
 pub mod glob;
 pub mod hash;
 pub mod number;
