@@ -1,0 +1,135 @@
+//! The whole state of a server, read back key by key.
+
+use std::io;
+
+use super::Difference;
+use crate::client::Client;
+use crate::normalize::Rule;
+use crate::reply::Reply;
+use crate::script;
+
+/// Databases looked at: all that a server has by default.
+const DATABASES: usize = 16;
+
+/// One command that reads a part of the state, and its reply.
+pub(super) struct Part {
+    db: usize,
+    words: Vec<Vec<u8>>,
+    rule: Rule,
+    reply: Reply,
+}
+
+/// Reads everything, in an order that depends on the data alone.
+pub(super) fn read(client: &mut Client) -> io::Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    for db in 0..DATABASES {
+        client.call(&["SELECT", &db.to_string()])?;
+        let mut keys: Vec<_> = match client.call(&["KEYS", "*"])? {
+            Reply::Array(keys) => keys,
+            other => vec![other],
+        };
+        keys.sort();
+        let names: Vec<_> =
+            keys.iter().filter_map(|key| key.as_bytes().map(<[u8]>::to_vec)).collect();
+        let words = vec![b"KEYS".to_vec(), b"*".to_vec()];
+        parts.push(Part { db, words, rule: Rule::Exact, reply: Reply::Array(keys) });
+
+        let about =
+            |words: &[&[u8]], rule| (words.iter().map(|word| word.to_vec()).collect(), rule);
+        let mut queries = Vec::new();
+        for name in &names {
+            queries.push(about(&[b"TYPE", name], Rule::Exact));
+            queries.push(about(&[b"OBJECT", b"ENCODING", name], Rule::Exact));
+            queries.push(about(&[b"PEXPIRETIME", name], Rule::of(&[b"PEXPIRETIME".to_vec()])));
+        }
+        let first = parts.len();
+        ask(client, db, queries, &mut parts)?;
+        let contents = names.iter().zip(parts[first..].chunks(3));
+        let queries =
+            contents.map(|(name, about)| content(name, &about[0].reply, &about[1].reply)).collect();
+        let first = parts.len();
+        ask(client, db, queries, &mut parts)?;
+        let queries = parts[first..].iter().filter_map(field_times).collect();
+        ask(client, db, queries, &mut parts)?;
+    }
+    Ok(parts)
+}
+
+type Query = (Vec<Vec<u8>>, Rule);
+
+fn ask(
+    client: &mut Client,
+    db: usize,
+    queries: Vec<Query>,
+    parts: &mut Vec<Part>,
+) -> io::Result<()> {
+    for (words, _) in &queries {
+        client.push(words);
+    }
+    client.flush()?;
+    for (words, rule) in queries {
+        parts.push(Part { db, words, rule, reply: client.read()? });
+    }
+    Ok(())
+}
+
+/// The command that reads the value of a key of this type.
+fn content(name: &[u8], kind: &Reply, encoding: &Reply) -> Query {
+    let words: &[&[u8]] = match kind.as_bytes() {
+        Some(b"list") => &[b"LRANGE", name, b"0", b"-1"],
+        Some(b"set") => &[b"SMEMBERS", name],
+        Some(b"hash") => &[b"HGETALL", name],
+        Some(b"zset") => &[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"],
+        _ => &[b"GET", name],
+    };
+    let words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
+    // These keep an order that clients see: insertion, or ascending numbers.
+    let ordered = match kind.as_bytes() {
+        Some(b"hash") => encoding.as_bytes() == Some(b"listpack"),
+        Some(b"set") => encoding.as_bytes() == Some(b"intset"),
+        _ => false,
+    };
+    let rule = if ordered { Rule::Exact } else { Rule::of(&words) };
+    (words, rule)
+}
+
+/// The command that reads when the fields of a hash expire.
+fn field_times(part: &Part) -> Option<Query> {
+    let Reply::Array(elements) = &part.reply else { return None };
+    if part.words[0] != b"HGETALL" {
+        return None;
+    }
+    let mut fields: Vec<_> = elements
+        .iter()
+        .step_by(2)
+        .filter_map(|field| field.as_bytes().map(<[u8]>::to_vec))
+        .collect();
+    fields.sort();
+    let mut words = vec![b"HPEXPIRETIME".to_vec(), part.words[1].clone(), b"FIELDS".to_vec()];
+    words.push(fields.len().to_string().into_bytes());
+    words.extend(fields);
+    let rule = Rule::of(&words);
+    Some((words, rule))
+}
+
+/// The first part that differs.
+pub(super) fn compare(kiln: &[Part], peer: &[Part]) -> Option<Difference> {
+    let same = |kiln: &Part, peer: &Part| {
+        kiln.words == peer.words && peer.rule.accepts(&kiln.reply, &peer.reply)
+    };
+    // Parts follow from the replies before them, so the lists are alike up to the first difference.
+    let (kiln, peer) = kiln.iter().zip(peer).find(|(kiln, peer)| !same(kiln, peer))?;
+    let name = String::from_utf8_lossy(&peer.words[0]).into_owned();
+    let detail = if name == "OBJECT" || name == "TYPE" {
+        format!(" {} for {}", kiln.reply, peer.reply)
+    } else {
+        String::new()
+    };
+    Some(Difference {
+        step: None,
+        what: format!("state of db {}: {}", peer.db, script::join(&peer.words)),
+        kiln: kiln.reply.to_string(),
+        peer: peer.reply.to_string(),
+        signature: format!("state: {name}{detail}"),
+    })
+}

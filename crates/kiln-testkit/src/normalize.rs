@@ -1,0 +1,209 @@
+//! When two replies to the same command count as the same.
+//!
+//! Most must be equal to the byte, error texts included. What a server may answer in any order is compared
+//! as a multiset, what depends on chance by its shape, what depends on the clock within a tolerance.
+//! The peer itself differs from run to run in all of these: hash seeds, random members, milliseconds.
+
+use crate::generate::upper;
+use crate::reply::{Reply, pairs};
+
+/// How far two clocks' readings may lie apart.
+const TOLERANCE_MS: i64 = 5_000;
+
+/// How to compare the replies to one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Equal.
+    Exact,
+    /// Equal elements in any order.
+    Unordered,
+    /// Equal pairs in any order: a map in RESP3, a flat array in RESP2.
+    UnorderedPairs,
+    /// Equal kinds and lengths throughout.
+    Shape,
+    /// The same kind.
+    Kind,
+    /// Integers this close to each other; negative ones equal.
+    Near(i64),
+    /// One rule per element: the replies to a transaction's commands.
+    Each(Vec<Rule>),
+}
+
+impl Rule {
+    /// The rule for the reply to `words`.
+    pub fn of(words: &[Vec<u8>]) -> Self {
+        let argument = |index: usize| words.get(index).map(|word| upper(word)).unwrap_or_default();
+        match argument(0).as_str() {
+            "SMEMBERS" | "SUNION" | "SINTER" | "SDIFF" | "KEYS" | "HKEYS" | "HVALS" | "SPOP" => {
+                Self::Unordered
+            }
+            "HGETALL" => Self::UnorderedPairs,
+            "CONFIG" if argument(1) == "GET" => Self::UnorderedPairs,
+            "SRANDMEMBER" | "HRANDFIELD" | "ZRANDMEMBER" | "RANDOMKEY" => Self::Shape,
+            "SCAN" | "SSCAN" | "HSCAN" | "ZSCAN" | "TIME" | "HELLO" => Self::Kind,
+            "OBJECT" if argument(1) != "ENCODING" => Self::Kind,
+            "CLIENT" if argument(1) == "ID" => Self::Kind,
+            "TTL" | "HTTL" | "EXPIRETIME" | "HEXPIRETIME" => Self::Near(TOLERANCE_MS / 1_000),
+            "PTTL" | "HPTTL" | "PEXPIRETIME" | "HPEXPIRETIME" => Self::Near(TOLERANCE_MS),
+            "SORT" | "SORT_RO" => Self::of_sort(&words[1..]),
+            _ => Self::Exact,
+        }
+    }
+
+    /// An unsorted set has any order, and so have elements of equal weight under `ALPHA`.
+    fn of_sort(words: &[Vec<u8>]) -> Self {
+        let has = |option: &str| words.iter().any(|word| upper(word) == option);
+        let unsorted =
+            words.windows(2).any(|pair| upper(&pair[0]) == "BY" && !pair[1].contains(&b'*'));
+        match (unsorted, has("BY") && has("ALPHA")) {
+            (true, _) if has("LIMIT") => Self::Kind,
+            (true, _) | (_, true) => Self::Unordered,
+            _ => Self::Exact,
+        }
+    }
+
+    /// Whether the two replies are the same under this rule. Errors always compare exactly.
+    pub fn accepts(&self, left: &Reply, right: &Reply) -> bool {
+        if left.is_error() || right.is_error() {
+            return left == right;
+        }
+        match self {
+            Self::Exact => canonical(left) == canonical(right),
+            Self::Unordered => sorted(left) == sorted(right),
+            Self::UnorderedPairs => sorted_pairs(left) == sorted_pairs(right),
+            Self::Shape => same_shape(left, right),
+            Self::Kind => std::mem::discriminant(left) == std::mem::discriminant(right),
+            Self::Near(tolerance) => is_near(left, right, *tolerance),
+            Self::Each(rules) => match (left, right) {
+                (Reply::Array(left), Reply::Array(right)) => {
+                    left.len() == rules.len()
+                        && right.len() == rules.len()
+                        && rules
+                            .iter()
+                            .zip(left.iter().zip(right))
+                            .all(|(rule, (left, right))| rule.accepts(left, right))
+                }
+                _ => left == right,
+            },
+        }
+    }
+}
+
+/// RESP3's sets and maps in sorted order, at any depth: they have none of their own.
+fn canonical(reply: &Reply) -> Reply {
+    let all = |elements: &[Reply]| elements.iter().map(canonical).collect::<Vec<_>>();
+    match reply {
+        Reply::Array(elements) => Reply::Array(all(elements)),
+        Reply::Push(elements) => Reply::Push(all(elements)),
+        Reply::Set(elements) => {
+            let mut elements = all(elements);
+            elements.sort();
+            Reply::Set(elements)
+        }
+        Reply::Map(entries) => {
+            let both = |(key, value): &(Reply, Reply)| (canonical(key), canonical(value));
+            let mut entries: Vec<_> = entries.iter().map(both).collect();
+            entries.sort();
+            Reply::Map(entries)
+        }
+        other => other.clone(),
+    }
+}
+
+fn sorted(reply: &Reply) -> Reply {
+    match canonical(reply) {
+        Reply::Array(mut elements) => {
+            elements.sort();
+            Reply::Array(elements)
+        }
+        other => other,
+    }
+}
+
+fn sorted_pairs(reply: &Reply) -> Reply {
+    match canonical(reply) {
+        Reply::Array(elements) if elements.len() % 2 == 0 => {
+            let mut entries = pairs(elements);
+            entries.sort();
+            // Its own kind, so that a flat array never equals a real map.
+            Reply::Array(vec![Reply::Map(entries)])
+        }
+        other => other,
+    }
+}
+
+fn same_shape(left: &Reply, right: &Reply) -> bool {
+    let all = |left: &[Reply], right: &[Reply]| {
+        left.len() == right.len()
+            && left.iter().zip(right).all(|(left, right)| same_shape(left, right))
+    };
+    match (left, right) {
+        (Reply::Array(left), Reply::Array(right)) | (Reply::Set(left), Reply::Set(right)) => {
+            all(left, right)
+        }
+        (Reply::Map(left), Reply::Map(right)) => left.len() == right.len(),
+        _ => std::mem::discriminant(left) == std::mem::discriminant(right),
+    }
+}
+
+fn is_near(left: &Reply, right: &Reply, tolerance: i64) -> bool {
+    match (left, right) {
+        (Reply::Integer(left), Reply::Integer(right)) if *left >= 0 && *right >= 0 => {
+            left.abs_diff(*right) <= tolerance.unsigned_abs()
+        }
+        (Reply::Array(left), Reply::Array(right)) => {
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| is_near(left, right, tolerance))
+        }
+        _ => left == right,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::split;
+
+    fn same(command: &str, left: &str, right: &str) -> bool {
+        let words = split(command).expect("balanced");
+        let parse = |text: &str| Reply::parse_all(text.replace(' ', "\r\n").as_bytes());
+        Rule::of(&words).accepts(&parse(left), &parse(right))
+    }
+
+    #[test]
+    fn order_matters_where_it_is_promised() {
+        assert!(!same("LRANGE k 0 -1", "*2 :1 :2 ", "*2 :2 :1 "));
+        assert!(same("smembers k", "*2 :1 :2 ", "*2 :2 :1 "));
+        assert!(!same("SMEMBERS k", "*2 :1 :2 ", "*2 :1 :1 "));
+        assert!(same("SMEMBERS k", "~2 :1 :2 ", "~2 :2 :1 "));
+        assert!(same("HGETALL k", "*4 :1 :2 :3 :4 ", "*4 :3 :4 :1 :2 "));
+        assert!(!same("HGETALL k", "*4 :1 :2 :3 :4 ", "*4 :1 :4 :3 :2 "));
+        assert!(same("HGETALL k", "%2 :1 :2 :3 :4 ", "%2 :3 :4 :1 :2 "));
+        assert!(!same("HGETALL k", "%1 :1 :2 ", "*2 :1 :2 "));
+    }
+
+    #[test]
+    fn chance_and_clocks_are_tolerated() {
+        assert!(same("SRANDMEMBER k 2", "*2 $1 a $1 b ", "*2 $1 c $1 d "));
+        assert!(!same("SRANDMEMBER k 2", "*2 $1 a $1 b ", "*1 $1 c "));
+        assert!(same("TTL k", ":100 ", ":101 "));
+        assert!(!same("TTL k", ":1 ", ":-1 "));
+        assert!(!same("TTL k", ":100 ", ":200 "));
+        assert!(same("HPTTL k FIELDS 2 a b", "*2 :-2 :1000 ", "*2 :-2 :1001 "));
+    }
+
+    #[test]
+    fn errors_compare_exactly() {
+        assert!(!same("RANDOMKEY", "-a ", "-b "));
+        assert!(!same("SCAN 0", "-a ", "*0 "));
+    }
+
+    #[test]
+    fn transactions_compare_command_by_command() {
+        let rules = Rule::Each(vec![Rule::Exact, Rule::Unordered]);
+        let reply = |text: &str| Reply::parse_all(text.replace(' ', "\r\n").as_bytes());
+        assert!(rules.accepts(&reply("*2 :1 *2 :1 :2 "), &reply("*2 :1 *2 :2 :1 ")));
+        assert!(!rules.accepts(&reply("*2 :1 *2 :1 :2 "), &reply("*2 :2 *2 :2 :1 ")));
+        assert!(rules.accepts(&reply("*-1 "), &reply("*-1 ")));
+    }
+}
