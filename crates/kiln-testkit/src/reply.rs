@@ -248,10 +248,21 @@ fn print_map(entries: &[(Reply, Reply)], indent: &str) -> String {
         let start = if index == 0 { "" } else { indent };
         let end = if index + 1 == entries.len() { "" } else { "\n" };
         let number = index + 1;
+        // A value of several lines starts on a line of its own.
+        let line_break = if count(value) > 1 { format!("\n{inner}") } else { String::new() };
         let (key, value) = (print(key, &inner), print(value, &inner));
-        write!(out, "{start}{number:>width$}# {key} => {value}{end}").expect("a String takes all");
+        write!(out, "{start}{number:>width$}# {key} => {line_break}{value}{end}")
+            .expect("a String takes all");
     }
     out
+}
+
+/// How many elements an aggregate has.
+fn count(reply: &Reply) -> usize {
+    match reply {
+        Reply::Map(entries) => entries.len(),
+        other => other.as_elements().map_or(0, <[Reply]>::len),
+    }
 }
 
 /// `bytes` in double quotes, unprintable ones escaped.
@@ -302,7 +313,7 @@ mod tests {
             ("*2\r\n:1\r\n*2\r\n+a\r\n:2\r\n", "1) (integer) 1\n2) 1) a\n   2) (integer) 2"),
             (
                 "%1\r\n$1\r\nk\r\n*2\r\n:1\r\n:2\r\n",
-                "1# \"k\" => 1) (integer) 1\n   2) (integer) 2",
+                "1# \"k\" => \n   1) (integer) 1\n   2) (integer) 2",
             ),
             ("~2\r\n:1\r\n:2\r\n", "1~ (integer) 1\n2~ (integer) 2"),
         ] {
