@@ -1,12 +1,14 @@
-//! The differential test: the same random commands to Kiln and to a peer, replies and states compared.
+//! The differential test: the same random commands to Kiln and to a peer, replies and states
+//! compared.
 //!
-//! Commands come in blocks of [`BLOCK`], each from a seed of its own and on fresh connections to emptied
-//! servers, so that any block replays alone. Within a block, runs of commands on one connection are
-//! pipelined to both servers at once. At its end the whole contents of both are read back and compared.
+//! Commands come in blocks of [`BLOCK`], each from a seed of its own and on fresh connections to
+//! emptied servers, so that any block replays alone. Within a block, runs of commands on one
+//! connection are pipelined to both servers at once. At its end the whole contents of both are read
+//! back and compared.
 //!
-//! A difference ends its block (unless both replies are errors, which change nothing), is shrunk to the fewest
-//! commands that still show it, and printed as lines for redis-cli. Differences with the same command and
-//! the same kind of replies are one: the first is printed, the others counted.
+//! A difference ends its block (unless both replies are errors, which change nothing), is shrunk to
+//! the fewest commands that still show it, and printed as lines for redis-cli. Differences with the
+//! same command and the same kind of replies are one: the first is printed, the others counted.
 
 mod shrink;
 mod side;
@@ -25,8 +27,8 @@ use crate::script;
 /// Commands between two comparisons of the whole state.
 pub const BLOCK: usize = 500;
 
-/// Pipelined commands, and their bytes, at most. Few enough for the sockets' buffers to hold: the test
-/// writes a whole batch to both servers before it reads.
+/// Pipelined commands, and their bytes, at most. Few enough for the sockets' buffers to hold: the
+/// test writes a whole batch to both servers before it reads.
 const BATCH_COMMANDS: usize = 64;
 const BATCH_BYTES: usize = 16 * 1024;
 
@@ -126,8 +128,9 @@ impl Pair {
         Ok(Self { kiln: Side::start(&options.kiln)?, peer: Side::start(&options.peer)? })
     }
 
-    /// Runs `steps` on emptied servers until a difference may have changed the state; then, if asked to
-    /// and if there was none, compares the states. Returns how many steps were run as well.
+    /// Runs `steps` on emptied servers until a difference may have changed the state; then, if
+    /// asked to and if there was none, compares the states. Returns how many steps were run as
+    /// well.
     fn replay(
         &mut self,
         steps: &[Step],
@@ -242,7 +245,8 @@ struct Transaction {
 }
 
 impl Transaction {
-    /// The rule for the reply to `words`; `reply` is the peer's and tells what the connection's state is.
+    /// The rule for the reply to `words`; `reply` is the peer's and tells what the connection's
+    /// state is.
     fn rule(&mut self, words: &[Vec<u8>], reply: &Reply) -> Rule {
         if *reply == queued() {
             self.rules.push(Rule::of(words));

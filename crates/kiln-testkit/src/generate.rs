@@ -1,8 +1,9 @@
 //! Random commands, seeded: the same seed and families give the same steps for ever.
 //!
-//! A family is a table of weighted templates (`generate/families.rs`). A command is drawn from a template,
-//! now and then mutated (words dropped, doubled, swapped, replaced by junk, their case changed), and sent
-//! unless `generate/guard.rs` finds it dangerous. Transactions are made of commands of all other families.
+//! A family is a table of weighted templates (`generate/families.rs`). A command is drawn from a
+//! template, now and then mutated (words dropped, doubled, swapped, replaced by junk, their case
+//! changed), and sent unless `generate/guard.rs` finds it dangerous. Transactions are made of
+//! commands of all other families.
 
 mod families;
 mod guard;

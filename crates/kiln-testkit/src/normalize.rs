@@ -1,8 +1,9 @@
 //! When two replies to the same command count as the same.
 //!
-//! Most must be equal to the byte, error texts included. What a server may answer in any order is compared
-//! as a multiset, what depends on chance by its shape, what depends on the clock within a tolerance.
-//! The peer itself differs from run to run in all of these: hash seeds, random members, milliseconds.
+//! Most must be equal to the byte, error texts included. What a server may answer in any order is
+//! compared as a multiset, what depends on chance by its shape, what depends on the clock within a
+//! tolerance. The peer itself differs from run to run in all of these: hash seeds, random members,
+//! milliseconds.
 
 use crate::generate::upper;
 use crate::reply::{Reply, pairs};

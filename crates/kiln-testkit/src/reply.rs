@@ -8,9 +8,9 @@
 //!                                                      2) (nil)
 //! ```
 //!
-//! Equality is equality on the wire: a RESP2 null bulk string, a RESP2 null array and a RESP3 null are
-//! three things here, although redis-cli prints `(nil)` for each. A double keeps its digits as text.
-//! Left out: streamed strings and aggregates, which no server sends, and attributes.
+//! Equality is equality on the wire: a RESP2 null bulk string, a RESP2 null array and a RESP3 null
+//! are three things here, although redis-cli prints `(nil)` for each. A double keeps its digits as
+//! text. Left out: streamed strings and aggregates, which no server sends, and attributes.
 
 use std::fmt::{self, Write as _};
 
@@ -65,7 +65,8 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 impl Reply {
-    /// Parses the first reply in `bytes`: the reply and its length, or `None` while it is incomplete.
+    /// Parses the first reply in `bytes`: the reply and its length, or `None` while it is
+    /// incomplete.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, ParseError> {
         let mut parser = Parser { bytes, at: 0 };
         Ok(parser.reply(0)?.map(|reply| (reply, parser.at)))

@@ -1,7 +1,7 @@
 //! Transcripts: commands as a person types them, replies as redis-cli prints them.
 //!
-//! One transcript runs in-process, over TCP and against the reference server: the caller hands in what
-//! executes a command. This file only splits lines and compares texts.
+//! One transcript runs in-process, over TCP and against the reference server: the caller hands in
+//! what executes a command. This file only splits lines and compares texts.
 
 use crate::reply::{Reply, quote};
 
@@ -44,8 +44,8 @@ fn first_mismatch(
 
 /// Splits a line into words, as redis-cli does; `None` if its quotes don't balance.
 ///
-/// Double quotes know `\n \r \t \a \b \xHH` and a backslash before any other byte; single quotes know
-/// `\'`. A closing quote ends the word, so a blank or the end of the line must follow.
+/// Double quotes know `\n \r \t \a \b \xHH` and a backslash before any other byte; single quotes
+/// know `\'`. A closing quote ends the word, so a blank or the end of the line must follow.
 pub fn split(line: &str) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line.trim_ascii().as_bytes();

@@ -12,7 +12,8 @@ const USAGE: &str = "usage: differential --kiln PATH|HOST:PORT --peer PATH|HOST:
     [--families strings,bitmaps,hyperloglog,keys,lists,sets,hashes,sorted-sets,scan,sort,
                 transactions,blocking,connection,arity]
 
-A server given by its path is started without persistence; one given by its address LOSES ALL ITS DATA.
+A server given by its path is started without persistence.
+A server given by its address LOSES ALL ITS DATA.
 Each new kind of difference is printed with the commands that show it.";
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -1,8 +1,8 @@
 //! Makes a failing sequence short: deletes steps, then words, while the same difference shows.
 //!
-//! Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002, without its
-//! complement tests: halves, quarters and so on are deleted one by one, which suits sequences where
-//! few steps matter.
+//! Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002,
+//! without its complement tests: halves, quarters and so on are deleted one by one, which suits
+//! sequences where few steps matter.
 
 use std::io;
 

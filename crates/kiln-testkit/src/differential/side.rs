@@ -141,8 +141,8 @@ impl Side {
     }
 }
 
-/// Calls SCAN, SSCAN, HSCAN or ZSCAN until its cursor is 0. The reply is all elements in order, each
-/// once; if the first call answers anything but a cursor and elements, that.
+/// Calls SCAN, SSCAN, HSCAN or ZSCAN until its cursor is 0. The reply is all elements in order,
+/// each once; if the first call answers anything but a cursor and elements, that.
 fn iterate(client: &mut Client, words: &[Vec<u8>]) -> io::Result<Reply> {
     let name = upper(&words[0]);
     let cursor_index = if name == "SCAN" { 1 } else { 2 };

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
+
+use kiln_base::sync::Mutex;
 
 use super::*;
 
 type Data = Arc<Mutex<BTreeMap<Vec<u8>, Vec<u8>>>>;
 
-/// A server that knows SET, GET, KEYS and TYPE. `faulty`: it answers SET of a value with `1` in it otherwise, or
-/// forgets it.
+/// A server that knows SET, GET, KEYS and TYPE. `faulty`: it answers SET of a value with `1` in it
+/// otherwise, or forgets it.
 fn server(faulty: Option<&'static str>) -> Target {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
@@ -35,7 +37,7 @@ fn serve(mut stream: TcpStream, data: &Data, faulty: Option<&str>) {
             let elements = command.as_elements().expect("commands are arrays");
             let words: Vec<_> =
                 elements.iter().map(|word| word.as_bytes().expect("of strings").to_vec()).collect();
-            let reply = answer(&words, &mut data.lock().expect("no panics"), faulty);
+            let reply = answer(&words, &mut data.lock(), faulty);
             if reply.is_empty() || stream.write_all(&reply).is_err() {
                 return;
             }

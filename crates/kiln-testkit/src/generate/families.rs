@@ -1,7 +1,7 @@
 //! The commands of each family, as weighted templates (`template.rs`).
 //!
-//! Syntax as the public documentation of Redis 8.2 has it. What would stop a test, hang it or make it
-//! depend on chance is left out here or refused by `guard.rs`.
+//! Syntax as the public documentation of Redis 8.2 has it. What would stop a test, hang it or make
+//! it depend on chance is left out here or refused by `guard.rs`.
 
 /// How often, and what.
 pub(super) type Row = (usize, &'static str);

@@ -1,5 +1,6 @@
-//! Refuses commands that would stop the test, hang it, fill memory, or whose effect is left to chance or to
-//! the clock. Mutation can turn any harmless command into one of these, so every command is looked at.
+//! Refuses commands that would stop the test, hang it, fill memory, or whose effect is left to
+//! chance or to the clock. Mutation can turn any harmless command into one of these, so every
+//! command is looked at.
 
 /// Seconds, within which a relative time might pass while the test runs.
 const NEAR_SECONDS: i64 = 10_000;
@@ -53,7 +54,8 @@ pub(super) fn is_safe(words: &[Vec<u8>]) -> bool {
             words.last().is_none_or(|word| is_short_wait(word))
         }
         "BLMPOP" | "BZMPOP" => words.get(1).is_none_or(|word| is_short_wait(word)),
-        // Redis 8.2.3 sends no reply at all to a wrong user name that follows another command in a pipeline.
+        // Redis 8.2.3 sends no reply at all to a wrong user name that follows another command in a
+        // pipeline.
         "AUTH" => words.len() != 3,
         "HELLO" => !words.iter().any(|word| upper(word) == "AUTH"),
         "WAIT" => number(1).is_none_or(|replicas| replicas <= 0),
@@ -126,13 +128,15 @@ pub(crate) fn blocks_for_ever(words: &[Vec<u8>]) -> bool {
     timeout.is_some_and(|word| word == b"0")
 }
 
-/// `ALPHA` with `BY` leaves elements of equal weight in any order, which must not reach a cut or a key.
+/// `ALPHA` with `BY` leaves elements of equal weight in any order, which must not reach a cut or a
+/// key.
 fn is_stable_sort(words: &[Vec<u8>]) -> bool {
     let has = |option: &str| words.iter().any(|word| upper(word) == option);
     !(has("BY") && has("ALPHA") && (has("LIMIT") || has("STORE")))
 }
 
-/// Lexicographic ranges are defined only where all scores are equal: the `zlex` keys, whose scores stay 0.
+/// Lexicographic ranges are defined only where all scores are equal: the `zlex` keys, whose scores
+/// stay 0.
 fn is_safe_lexicographic(name: &str, words: &[Vec<u8>]) -> bool {
     let is_lex = |word: &Vec<u8>| word.starts_with(b"zlex");
     let by_lex = words.iter().any(|word| upper(word) == "BYLEX");

@@ -5,7 +5,7 @@
 //! <value>          a word, or several, of that kind (`words.rs`)
 //! [ A | B ]        one of them or nothing
 //! ( A | B )        one of them
-//! { A | B }        up to four of them in any order, repeats allowed: the way to conflicting options
+//! { A | B }        up to four of them in any order, repeats allowed
 //! A +              A once or a few times
 //! ```
 //!

@@ -1,14 +1,14 @@
 //! The words of commands: keys, values, numbers, ranges and junk, biased to edges.
 //!
-//! Names are few, so that commands meet on the same keys, members and fields. Keys are named after the type
-//! they mostly hold; now and then a command gets a key of another type. Times lie so far away, or so
-//! far back, that the moment of execution does not matter, and no two relative times are equal, so that
-//! `GT` and `LT` never compare two clocks.
+//! Names are few, so that commands meet on the same keys, members and fields. Keys are named after
+//! the type they mostly hold; now and then a command gets a key of another type. Times lie so far
+//! away, or so far back, that the moment of execution does not matter, and no two relative times
+//! are equal, so that `GT` and `LT` never compare two clocks.
 
 use super::random::Random;
 
-/// The kinds of keys, each with how many names it has. `zlex` keys hold only members of score 0, which
-/// lexicographic ranges need (`guard.rs`).
+/// The kinds of keys, each with how many names it has. `zlex` keys hold only members of score 0,
+/// which lexicographic ranges need (`guard.rs`).
 const KEY_KINDS: [(&str, usize); 8] = [
     ("str", 4),
     ("bits", 3),
