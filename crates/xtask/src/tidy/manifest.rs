@@ -38,7 +38,6 @@ const UNUSED_OFFENDERS: [&str; 11] = [
     "crates/kiln-redis/Cargo.toml",
     "crates/kiln-resp/Cargo.toml",
     "crates/kiln-server/Cargo.toml",
-    "crates/kiln-testkit/Cargo.toml",
 ];
 
 /// The licences that a dependency may be under. No copyleft: Kiln is one static binary.
