@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use kiln_base::glob::glob_match;
 use kiln_base::sync::Mutex;
 use kiln_base::sync::atomic::{AtomicU64, Ordering};
 
@@ -141,10 +142,9 @@ impl ConfigStore {
                 }
                 continue;
             }
-            let pattern = text.to_ascii_lowercase();
             for row in DIRECTIVES.iter().filter(|row| !row.access.hidden) {
                 for name in row.names() {
-                    if glob::matches(pattern.as_bytes(), name.as_bytes()) {
+                    if glob_match(pattern, name.as_bytes(), true) {
                         add(name, row);
                     }
                 }
@@ -310,20 +310,4 @@ fn current_dir(files: &dyn ConfigFiles) -> Result<PathBuf, LoadError> {
         path: PathBuf::from("."),
         reason: parse::system_text(&error),
     })
-}
-
-mod glob {
-    pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-        match pattern {
-            [] => text.is_empty(),
-            [b'*', rest @ ..] => (0..=text.len()).any(|skip| matches(rest, &text[skip..])),
-            [b'?', rest @ ..] => !text.is_empty() && matches(rest, &text[1..]),
-            [b'[', class @ ..] => {
-                let end = class.iter().position(|&byte| byte == b']').unwrap_or(0);
-                text.first().is_some_and(|byte| class[..end].contains(byte))
-                    && matches(&class[end + 1..], &text[1..])
-            }
-            [byte, rest @ ..] => text.first() == Some(byte) && matches(rest, &text[1..]),
-        }
-    }
 }

@@ -178,6 +178,7 @@ fn get_takes_names_and_patterns() {
         ("hash-max-ziplist-entries", "hash-max-ziplist-entries 512"),
         ("nosuchparam", ""),
         ("watchdog-perio[d]", ""),
+        ("maxmemory-[o-q]*", "maxmemory-policy noeviction"),
         ("watchdog-period", "watchdog-period 0"),
         ("rename-command user include", ""),
         (
