@@ -86,7 +86,8 @@ const DOUBLE: Format = Format { precision: 53, exponent_min: -1_074, exponent_ma
 pub(super) struct Exact {
     pub(super) mantissa: u128,
     pub(super) more: bool,
-    pub(super) exponent: i32,
+    /// Wider than any format's, for texts like `0x0.000…1p99999999`.
+    pub(super) exponent: i64,
 }
 
 impl Exact {
@@ -103,12 +104,10 @@ impl Exact {
                     // A full mantissa only takes note of further digits.
                     if exact.mantissa >> 124 == 0 {
                         exact.mantissa = exact.mantissa << 4 | u128::from(digit);
-                        exact.exponent =
-                            exact.exponent.saturating_sub(if point_seen { 4 } else { 0 });
+                        exact.exponent -= if point_seen { 4 } else { 0 };
                     } else {
                         exact.more |= digit != 0;
-                        exact.exponent =
-                            exact.exponent.saturating_add(if point_seen { 0 } else { 4 });
+                        exact.exponent += if point_seen { 0 } else { 4 };
                     }
                 }
                 None if *byte == b'.' && !point_seen => point_seen = true,
@@ -121,7 +120,7 @@ impl Exact {
             [b'p' | b'P', power @ ..] => read_exponent(power)?,
             _ => return None,
         };
-        exact.exponent = exact.exponent.saturating_add(power);
+        exact.exponent += i64::from(power);
         digit_seen.then_some(exact)
     }
 
@@ -131,28 +130,29 @@ impl Exact {
         if self.mantissa == 0 {
             return Some((0, format.exponent_min));
         }
-        let bits = (u128::BITS - self.mantissa.leading_zeros()) as i32;
+        let bits = i64::from(u128::BITS - self.mantissa.leading_zeros());
         // How many bits to drop: those beyond the precision, or those below the smallest exponent.
-        let to_precision = bits - format.precision as i32;
-        let exponent = self.exponent.saturating_add(to_precision).max(format.exponent_min);
-        let drop = exponent.saturating_sub(self.exponent);
+        let to_precision = bits - i64::from(format.precision);
+        let mut exponent = (self.exponent + to_precision).max(i64::from(format.exponent_min));
+        let drop = exponent - self.exponent;
         let mut kept = if drop <= 0 {
             // At most the precision: `exponent` is no less than what brings the top bit there.
             self.mantissa << -drop
         } else {
-            let drop = drop as u32;
+            let drop = u32::try_from(drop).unwrap_or(u32::MAX);
             let kept = self.mantissa.checked_shr(drop).unwrap_or(0);
             let dropped = self.mantissa - kept.checked_shl(drop).unwrap_or(0);
-            // Beyond 128 bits half a unit is more than any mantissa.
-            let half = 1_u128.checked_shl(drop - 1).unwrap_or(u128::MAX);
-            let up = dropped > half || (dropped == half && (self.more || kept % 2 == 1));
+            // Beyond 128 bits, half a unit is more than any mantissa.
+            let up = 1_u128.checked_shl(drop - 1).is_some_and(|half| {
+                dropped > half || (dropped == half && (self.more || kept % 2 == 1))
+            });
             kept + u128::from(up)
         };
-        let mut exponent = exponent;
         if kept >> format.precision != 0 {
             (kept, exponent) = (kept >> 1, exponent + 1);
         }
-        (kept != 0 && exponent <= format.exponent_max).then_some((kept as u64, exponent))
+        let in_range = kept != 0 && exponent <= i64::from(format.exponent_max);
+        in_range.then_some((kept as u64, exponent as i32))
     }
 
     fn to_f64(&self) -> Option<f64> {
@@ -235,6 +235,9 @@ mod tests {
             ("0x1p-1075", None, None),
             ("0x1.8p-1075", Some(5e-324), None),
             ("0x0p99999999999", Some(0.0), None),
+            ("0x1000100000000000000000000000000000p99999999999", None, None),
+            ("0x0.000000000000000000000000000000001p-99999999999", None, None),
+            ("0xffffffffffffffffffffffffffffffffp-1203", None, None),
         ] {
             assert_eq!(parse_f64(text.as_bytes()), number, "{text}");
             assert_eq!(parse_score_bound(text.as_bytes()), bound, "{text} as a bound");

@@ -73,7 +73,7 @@ impl LongDouble {
             // What is more in the smaller one is less in the difference.
             large_mantissa - small_mantissa - u128::from(more)
         };
-        let sum = Exact { mantissa, more, exponent: large.exponent - 63 };
+        let sum = Exact { mantissa, more, exponent: i64::from(large.exponent) - 63 };
         let (mantissa, exponent) = sum.round(EXTENDED)?;
         Some(Self { negative: large.negative && mantissa != 0, mantissa, exponent })
     }
@@ -176,7 +176,7 @@ fn divide(mut numerator: Natural, mut denominator: Natural, exponent: i32) -> Ex
         numerator.shift_left(1);
     }
     let exponent = exponent + excess - (quotient_bits as i32 - 1);
-    Exact { mantissa, more: !numerator.is_zero(), exponent }
+    Exact { mantissa, more: !numerator.is_zero(), exponent: i64::from(exponent) }
 }
 
 /// A natural number of any size: 32-bit limbs, lowest first, the highest not zero.
