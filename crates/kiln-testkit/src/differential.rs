@@ -101,10 +101,12 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<Summary> {
             if *seen == 1 {
                 let until = difference.step.map_or(done, |step| step + 1);
                 let steps = shrink::shrink(&mut pair, &steps[..until], protocol, &difference)?;
-                let replay = format!(
-                    "--seed {seed} --resp {protocol} --commands {count} --families {}",
-                    options.families.iter().map(Family::to_string).collect::<Vec<_>>().join(",")
-                );
+                let mut replay = format!("--seed {seed} --resp {protocol} --commands {count}");
+                if options.families.len() < Family::all().len() {
+                    let names: Vec<_> = options.families.iter().map(Family::to_string).collect();
+                    replay.push_str(" --families ");
+                    replay.push_str(&names.join(","));
+                }
                 report(out, &difference, &steps, &replay)?;
             }
         }
@@ -200,24 +202,24 @@ impl Pair {
                 differences.push(lost(Some(start + index), &command, error, &mut self.kiln));
                 return true;
             };
-            let rule = if step.iterate && !peer.is_error() && *peer != queued() {
-                // `receive` has put the elements of all calls in order.
-                Rule::Exact
-            } else {
-                transactions[step.session].rule(&step.words, peer)
-            };
-            if rule.accepts(kiln_reply, peer) {
-                continue;
-            }
-            differences.push(Difference {
-                step: Some(start + index),
-                what: command,
-                kiln: kiln_reply.to_string(),
-                peer: peer.to_string(),
-                signature: signature(&step.words, kiln_reply, peer),
-            });
-            if !(kiln_reply.is_error() && peer.is_error()) {
-                return true;
+            let ordered = step.iterate && !peer.is_error() && *peer != queued();
+            let transaction = &mut transactions[step.session];
+            for (words, kiln, peer) in transaction.parts(&step.words, kiln_reply, peer) {
+                // `receive` has put the elements of an iteration's calls in order.
+                let rule = if ordered { Rule::Exact } else { Rule::of(&words) };
+                if rule.accepts(kiln, peer) {
+                    continue;
+                }
+                differences.push(Difference {
+                    step: Some(start + index),
+                    what: script::join(&words),
+                    kiln: kiln.to_string(),
+                    peer: peer.to_string(),
+                    signature: signature(&words, kiln, peer),
+                });
+                if !(kiln.is_error() && peer.is_error()) {
+                    return true;
+                }
             }
         }
         false
@@ -241,27 +243,42 @@ fn queued() -> Reply {
 /// What a connection has queued: EXEC's reply holds theirs.
 #[derive(Clone, Default)]
 struct Transaction {
-    rules: Vec<Rule>,
+    queue: Vec<Vec<Vec<u8>>>,
 }
 
 impl Transaction {
-    /// The rule for the reply to `words`; `reply` is the peer's and tells what the connection's
-    /// state is.
-    fn rule(&mut self, words: &[Vec<u8>], reply: &Reply) -> Rule {
-        if *reply == queued() {
-            self.rules.push(Rule::of(words));
-            return Rule::Exact;
+    /// The commands that a step's two replies belong to: its own, or those that EXEC ran.
+    fn parts<'a>(
+        &mut self,
+        words: &[Vec<u8>],
+        kiln: &'a Reply,
+        peer: &'a Reply,
+    ) -> Vec<(Vec<Vec<u8>>, &'a Reply, &'a Reply)> {
+        let whole = vec![(words.to_vec(), kiln, peer)];
+        if *peer == queued() {
+            self.queue.push(words.to_vec());
+            return whole;
         }
         match upper(&words[0]).as_str() {
-            "EXEC" if !reply.is_error() => Rule::Each(std::mem::take(&mut self.rules)),
-            "EXEC" | "MULTI" | "DISCARD" | "RESET" if !self.rules.is_empty() => {
-                // A nested MULTI and a malformed EXEC leave the queue as it is.
-                if !reply.is_error() || reply.to_string().contains("EXECABORT") {
-                    self.rules.clear();
+            "EXEC" if !peer.is_error() => match (std::mem::take(&mut self.queue), kiln, peer) {
+                (queue, Reply::Array(kiln), Reply::Array(peer)) if kiln.len() == peer.len() => {
+                    let replies = kiln.iter().zip(peer);
+                    queue
+                        .into_iter()
+                        .zip(replies)
+                        .map(|(words, (kiln, peer))| (words, kiln, peer))
+                        .collect()
                 }
-                Rule::Exact
+                _ => whole,
+            },
+            // A nested MULTI and a malformed EXEC leave the queue as it is.
+            "EXEC" | "DISCARD" | "RESET"
+                if peer.to_string().contains("EXECABORT") || !peer.is_error() =>
+            {
+                self.queue.clear();
+                whole
             }
-            _ => Rule::of(words),
+            _ => whole,
         }
     }
 }

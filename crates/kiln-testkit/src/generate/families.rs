@@ -8,7 +8,7 @@ pub(super) type Row = (usize, &'static str);
 
 pub(super) const STRINGS: &[Row] = &[
     (8, "SET <string> <value>"),
-    (3, "SET <string> <int>"),
+    (8, "SET <string> <int>"),
     (2, "SET <string> <float>"),
     (
         8,

@@ -96,13 +96,13 @@ fn expand(node: &Node, random: &mut Random, out: &mut Vec<Vec<u8>>) {
         Node::Kind(kind) => words::generate(kind, random, out),
         Node::Optional(all) => {
             if random.chance(50) {
-                expand_all(random.pick::<Vec<Node>>(all), random, out);
+                expand_all(pick(all, random), random, out);
             }
         }
-        Node::Choice(all) => expand_all(random.pick::<Vec<Node>>(all), random, out),
+        Node::Choice(all) => expand_all(pick(all, random), random, out),
         Node::Options(all) => {
             for _ in 0..*random.pick(&[0, 1, 1, 1, 2, 2, 3, 4]) {
-                expand_all(random.pick::<Vec<Node>>(all), random, out);
+                expand_all(pick(all, random), random, out);
             }
         }
         Node::Repeat(node) => {
@@ -111,6 +111,13 @@ fn expand(node: &Node, random: &mut Random, out: &mut Vec<Vec<u8>>) {
             }
         }
     }
+}
+
+/// One of `all`. Junk as an alternative is mostly passed over: a command with any fails at once.
+fn pick<'a>(all: &'a [Vec<Node>], random: &mut Random) -> &'a [Node] {
+    let choice = random.pick(all);
+    let is_junk = matches!(choice[..], [Node::Kind("junk")]);
+    if is_junk && random.chance(75) { random.pick::<Vec<Node>>(all) } else { choice }
 }
 
 #[cfg(test)]
