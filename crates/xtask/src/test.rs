@@ -17,6 +17,8 @@
 //! `KILN_SERVER` names another server binary to put through the parts that need one.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -79,49 +81,53 @@ fn server_parts(repo: &Repo, venv: &Venv, report: &mut Report) {
     let kiln = std::env::var_os("KILN_SERVER")
         .map_or_else(|| built.join("kiln-server"), |named| repo.root.join(named));
     let python = &venv.python;
-    let with_server = |words: &dyn Fn(u16) -> Result<std::process::Command>| {
-        let mut server = Server::start(&kiln, &repo.target.join("test-server"))?;
-        let counts = run_counted(&mut words(server.port)?, Words::Checker)?;
-        server.survived()?;
-        Ok(counts)
-    };
 
-    report.part(
-        "replies",
-        &format!("{} --port PORT, then check_replies.py 127.0.0.1 PORT", kiln.display()),
-        || {
-            with_server(&|port| {
-                let mut check = repo.command(python);
-                check.arg(repo.shared("reference/check_replies.py")?);
-                check.args(["127.0.0.1", &port.to_string(), "--peer", "redis-8.2.3"]);
-                check.args(["--skip", REPLIES_SKIP, "--show", "20"]);
-                for group in REPLY_GROUPS {
-                    check.args(["--group", group]);
-                }
-                Ok(check)
-            })
-        },
-    );
-    report.part("cases", "run_cases.py 127.0.0.1 PORT --id ID", || {
-        with_server(&|port| {
-            let mut check = repo.command(python);
-            check.arg(repo.shared("cases/run_cases.py")?).args(["127.0.0.1", &port.to_string()]);
-            for id in case_ids(repo)? {
-                check.args(["--id", &id]);
-            }
-            Ok(check)
-        })
+    checker_part(report, "replies", &kiln, repo, &|port| {
+        let mut check = repo.command(python);
+        check.arg(repo.shared("reference/check_replies.py")?);
+        check.args(["127.0.0.1", port, "--peer", "redis-8.2.3"]);
+        check.args(["--skip", REPLIES_SKIP, "--show", "20"]);
+        for group in REPLY_GROUPS {
+            check.args(["--group", group]);
+        }
+        Ok(check)
+    });
+    checker_part(report, "cases", &kiln, repo, &|port| {
+        let mut check = repo.command(python);
+        check.arg(repo.shared("cases/run_cases.py")?).args(["127.0.0.1", port]);
+        for id in case_ids(repo)? {
+            check.args(["--id", &id]);
+        }
+        Ok(check)
     });
     let mut differential = repo.command(built.join("differential"));
     differential.arg("--kiln").arg(&kiln).arg("--peer").arg(&venv.redis_server);
     differential.args(["--commands", DIFFERENTIAL_COMMANDS, "--seed", DIFFERENTIAL_SEED]);
-    report.part("differential", &spell(&differential).clone(), || {
+    report.part("differential", &spell(&differential), || {
         run_counted(&mut differential, Words::Checker)
     });
     let mut pytest = repo.command(python);
     pytest.args(["-m", "pytest", "-c", "tests/pytest.ini", "tests"]).env("KILN_SERVER", &kiln);
     let replay = format!("KILN_SERVER={} {} -k NAME", kiln.display(), spell(&pytest));
     report.part("acceptance", &replay, || run_counted(&mut pytest, Words::Pytest));
+}
+
+/// A part that is a checker, told the port of a server which must survive it.
+fn checker_part(
+    report: &mut Report,
+    name: &'static str,
+    kiln: &Path,
+    repo: &Repo,
+    checker: &dyn Fn(&str) -> Result<Command>,
+) {
+    let by_hand = checker("PORT").as_ref().map_or_else(|_| String::new(), spell);
+    let replay = format!("{} --port PORT --save '' & {by_hand}", kiln.display());
+    report.part(name, &replay, || {
+        let mut server = Server::start(kiln, &repo.target.join("test-server"))?;
+        let counts = run_counted(&mut checker(&server.port.to_string())?, Words::Checker)?;
+        server.survived()?;
+        Ok(counts)
+    });
 }
 
 /// The tests that cargo knows, with the better runner if it is here.
