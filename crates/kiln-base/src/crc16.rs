@@ -3,7 +3,8 @@
 //! The hash tag is what stands between the first `{` and the first `}` after it, if that is not
 //! empty; keys that share one share a slot.
 //!
-//! Source: the Redis Cluster specification; CRC-16/XMODEM (polynomial 0x1021, start 0, not reflected).
+//! Source: the Redis Cluster specification; CRC-16/XMODEM (polynomial 0x1021, start 0, not
+//! reflected).
 
 /// How many slots the keys of a cluster fall into.
 pub const SLOT_COUNT: u16 = 16_384;

@@ -9,9 +9,9 @@
 //!
 //! Odd patterns are decided as in Redis: a set without its `]` reaches to the pattern's end, `]`
 //! right after `[` closes an empty set, which nothing is in; a `\` at the very end stands for
-//! itself; an escaped byte in a set has its case compared even when case is ignored; and no text matches a
-//! pattern with `*` in more than [`STARS_MAX`] places if it gets that far. The empty text matches only
-//! the empty pattern, not even `*`: the commands that need it check for `*` first.
+//! itself; an escaped byte in a set has its case compared even when case is ignored; and no text
+//! matches a pattern with `*` in more than [`STARS_MAX`] places if it gets that far. The empty text
+//! matches only the empty pattern, not even `*`: the commands that need it check for `*` first.
 //!
 //! Every element but `*` takes exactly one byte. So when an element fails, only the last `*` needs
 //! to be tried with one byte more, for an earlier one could bring the match to no place that the

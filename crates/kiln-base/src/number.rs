@@ -1,4 +1,5 @@
-//! Numbers as text, by Redis's rules: what counts as an integer or a float, and how they are printed.
+//! Numbers as text, by Redis's rules: what counts as an integer or a float, and how they are
+//! printed.
 //!
 //! Source: Redis 8.2.3, asked over a socket.
 

@@ -1,7 +1,7 @@
 //! The intset: a small set of integers as one sorted array, in Redis's byte format.
 //!
 //! ```text
-//! Redis    | width 2, 4 or 8, u32 | members u32 | member | member | ... |     little-endian, sorted
+//! Redis    | width 2, 4 or 8, u32 | members u32 | member | member | ... |   little-endian, sorted
 //! memory   | all bytes u32        | members u32 | member | member | ... |
 //! ```
 //!
@@ -305,7 +305,8 @@ mod tests {
                 }
                 prop_assert_eq!(set.contains(member), add);
                 prop_assert_eq!(set.len(), model.len());
-                prop_assert_eq!(set.iter().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
+                let members: Vec<i64> = set.iter().collect();
+                prop_assert_eq!(members, model.iter().copied().collect::<Vec<_>>());
                 prop_assert_eq!(set.get(set.len()), None);
                 let copy = Intset::from_untrusted(&bytes(&set)).unwrap();
                 prop_assert_eq!(bytes(&copy), bytes(&set));

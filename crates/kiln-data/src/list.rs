@@ -14,8 +14,8 @@
 //! Which encoding a list has is visible to clients, so the rules are Redis's, oddities included:
 //! - A listpack becomes a quicklist before a command whose arguments together would pass the limit,
 //!   counting the texts' lengths only ([`List::make_room`]).
-//! - A quicklist becomes a listpack after elements were removed, once it is a single node of at most
-//!   half the limit; after LSET and after loading, at most the limit ([`List::settle`]).
+//! - A quicklist becomes a listpack after elements were removed, once it is a single node of at
+//!   most half the limit; after LSET and after loading, at most the limit ([`List::settle`]).
 //!
 //! Invariants: no node is empty; a plain node has one element; `len` is the sum of the counts.
 //!
@@ -471,7 +471,8 @@ impl Quicklist {
         Some(if end == End::Front { 0 } else { last })
     }
 
-    /// The node with the element at `index`, and the element's index in it. Walks from the nearer end.
+    /// The node with the element at `index`, and the element's index in it. Walks from the nearer
+    /// end.
     fn locate(&self, index: usize) -> Option<(usize, usize)> {
         if index >= self.len {
             return None;
@@ -577,8 +578,8 @@ impl Quicklist {
         }
     }
 
-    /// Merges neighbours near node `at` where both fit one node, so that inserting in the middle does
-    /// not leave a trail of small ones.
+    /// Merges neighbours near node `at` where both fit one node, so that inserting in the middle
+    /// does not leave a trail of small ones.
     fn merge_around(&mut self, at: usize, limits: ListLimits) {
         for left in (at.saturating_sub(2)..=at + 1).rev() {
             let Some(right) = self.nodes.get(left + 1) else { continue };

@@ -71,7 +71,8 @@ pub struct Needle<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListpackError {
-    /// The length in the header is not the number of bytes, or is out of range, or the end marker is missing.
+    /// The length in the header is not the number of bytes, or is out of range, or the end marker
+    /// is missing.
     BadFrame,
     /// An entry has an unknown head, passes the end, or its trailing length is wrong.
     BadEntry,
@@ -307,8 +308,8 @@ impl Listpack {
         Iter { bytes: self.as_bytes(), from: from.0 as usize, to: to.0 as usize }
     }
 
-    /// The first entry equal to `needle`, looking at every entry (`skip` 0) or only at each first of
-    /// `skip + 1` (so 1 looks at the keys of pairs).
+    /// The first entry equal to `needle`, looking at every entry (`skip` 0) or only at each first
+    /// of `skip + 1` (so 1 looks at the keys of pairs).
     pub fn find(&self, needle: &Needle<'_>, skip: usize) -> Option<Pos> {
         self.find_from(self.first(), needle, skip)
     }
@@ -348,7 +349,8 @@ impl Listpack {
         self.insert_before(self.first(), text);
     }
 
-    /// Inserts `text` before the entry at `pos` (at the end: appends). `pos` then is the new entry's.
+    /// Inserts `text` before the entry at `pos` (at the end: appends). `pos` then is the new
+    /// entry's.
     pub fn insert_before(&mut self, pos: Pos, text: &[u8]) {
         self.splice_entry(pos.0 as usize..pos.0 as usize, text);
         self.count_changed(1);
@@ -372,8 +374,8 @@ impl Listpack {
         self.remove_run(pos, 1);
     }
 
-    /// Removes up to `count` entries, beginning with the one at `pos`, and returns how many there were.
-    /// `pos` then is the position of the next entry, or the end.
+    /// Removes up to `count` entries, beginning with the one at `pos`, and returns how many there
+    /// were. `pos` then is the position of the next entry, or the end.
     pub fn remove_run(&mut self, pos: Pos, count: usize) -> usize {
         let from = pos.0 as usize;
         let end = self.bytes() - 1;

@@ -16,8 +16,8 @@
 //! Two of Redis's habits are kept because clients can see them: the two bytes after a length or a
 //! word are skipped, not compared with CR LF; and a line counts as inline when it does not start
 //! with `*`. One is not: Redis 8.2 waits forever behind a NUL in an inline command, Kiln takes
-//! it as a byte like any other. Where Redis's verdict on an overlong line depends on how the network cut
-//! it, Kiln always refuses it.
+//! it as a byte like any other. Where Redis's verdict on an overlong line depends on how the
+//! network cut it, Kiln always refuses it.
 //!
 //! Source: the texts and limits are those of Redis 8.2.3, asked over a socket.
 

@@ -7,9 +7,9 @@
 //! shared:                value at 15             value at 32
 //! ```
 //!
-//! A reply without a large value never touches `shared`, so the usual case costs what a `Vec` costs.
-//! A value in `shared` is not copied on its way from the keyspace to the socket, and is freed when
-//! sent, even if its key is gone by then.
+//! A reply without a large value never touches `shared`, so the usual case costs what a `Vec`
+//! costs. A value in `shared` is not copied on its way from the keyspace to the socket, and is
+//! freed when sent, even if its key is gone by then.
 //!
 //! Invariants: the offsets in `shared` ascend and are at least `head`; no shared value is empty;
 //! marks and deferred headers are used before the next [`ReplyBuf::advance`].

@@ -4,8 +4,9 @@
 //! Grisu2 walks the interval of numbers that round to the given one, scaled by a power of ten from
 //! a table into a range where its digits come out of 64-bit integers, and stops at the first
 //! digit string inside. The table's powers are rounded, so the interval is a little narrower than
-//! the true one and 0.1 % of the results are a digit longer, or one unit further off, than the shortest
-//! form. Clients see those digits: a printer that always finds the shortest would differ from Redis.
+//! the true one and 0.1 % of the results are a digit longer, or one unit further off, than the
+//! shortest form. Clients see those digits: a printer that always finds the shortest would differ
+//! from Redis.
 //!
 //! Source: Loitsch, *Printing Floating-Point Numbers Quickly and Accurately with Integers* (2010);
 //! the choice of powers and the layout are observed on Redis 8.2.3.

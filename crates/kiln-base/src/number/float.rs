@@ -1,9 +1,9 @@
 //! Floats as Redis reads them.
 //!
 //! Commands that take a float accept an optional sign and then `inf`, `infinity` (in any case), a
-//! decimal (`5.`, `.5` and `1e5` are complete) or a hexadecimal as in C (`0x10`, `0x1.8p3`). They refuse
-//! blanks, `nan`, what does not fit, and what is not zero but would become it. The two ends of a
-//! range of scores have a rule of their own: [`parse_score_bound`].
+//! decimal (`5.`, `.5` and `1e5` are complete) or a hexadecimal as in C (`0x10`, `0x1.8p3`). They
+//! refuse blanks, `nan`, what does not fit, and what is not zero but would become it. The two ends
+//! of a range of scores have a rule of their own: [`parse_score_bound`].
 //!
 //! Source: Redis 8.2.3, asked with ZADD, ZCOUNT, INCRBYFLOAT and HINCRBYFLOAT.
 
@@ -91,8 +91,8 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    /// Reads what follows `0x`: digits with or without a point, at least one, then `p` and a power of two or
-    /// nothing.
+    /// Reads what follows `0x`: digits with or without a point, at least one, then `p` and a power
+    /// of two or nothing.
     fn read_hexadecimal(text: &[u8]) -> Option<Self> {
         let mut exact = Self { mantissa: 0, more: false, exponent: 0 };
         let (mut digit_seen, mut point_seen) = (false, false);

@@ -4,7 +4,8 @@
 //! with 17 decimals, less trailing zeros. Doubles would give other digits: 0.1 + 0.2 is 0.3 here.
 //! Rust has no such type, so this file has what the two commands need of it: read, add, print, each
 //! rounded once, half to even. Numbers are taken apart into integers of any size ([`Natural`]);
-//! that is far slower than the processor, and a few microseconds at most for numbers as people write them.
+//! that is far slower than the processor, and a few microseconds at most for numbers as people
+//! write them.
 //!
 //! Source: Redis 8.2.3, asked over a socket.
 
@@ -23,8 +24,8 @@ const DECIMALS: u32 = 17;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongDouble {
     negative: bool,
-    /// The number is this times two to the `exponent`. The top bit is set, except for zero and the subnormal
-    /// numbers, whose exponent is the smallest.
+    /// The number is this times two to the `exponent`. The top bit is set, except for zero and the
+    /// subnormal numbers, whose exponent is the smallest.
     mantissa: u64,
     /// Beyond the format's largest for infinity.
     exponent: i32,
@@ -60,8 +61,8 @@ impl LongDouble {
         }
         let size = |number: Self| (number.exponent, number.mantissa);
         let (large, small) = if size(self) >= size(other) { (self, other) } else { (other, self) };
-        // The larger mantissa moves to the top of 127 bits, which leaves 63 below it for the smaller one.
-        // Bits beyond them only say whether there is more.
+        // The larger mantissa moves to the top of 127 bits, which leaves 63 below it for the
+        // smaller one. Bits beyond them only say whether there is more.
         let distance = (large.exponent - small.exponent) as u32;
         let large_mantissa = u128::from(large.mantissa) << 63;
         let shifted = u128::from(small.mantissa) << 63;

@@ -84,10 +84,20 @@ fn rows(tree: &Tree) -> Vec<[&str; 3]> {
         .collect()
 }
 
+/// The files with unsafe code. The attribute of a module holds for the modules inside it, so these
+/// may go without one; the module's tests then need no row of their own.
 fn sites(tree: &Tree) -> impl Iterator<Item = Site<'_>> {
-    tree.rust_files()
-        .filter(|(_, rust)| rust.has_word("unsafe"))
-        .map(|(file, rust)| Site { path: &file.path, why: reason(file, rust) })
+    tree.rust_files().filter(|(_, rust)| rust.has_word("unsafe")).filter_map(|(file, rust)| {
+        let outer = || {
+            let parent = format!("{}.rs", file.path.rsplit_once('/')?.0);
+            let (parent, rust) = tree.rust_files().find(|(file, _)| file.path == parent)?;
+            reason(parent, rust)
+        };
+        match reason(file, rust) {
+            None if file.is_test() && outer().is_some() => None,
+            own => Some(Site { path: &file.path, why: own.or_else(outer) }),
+        }
+    })
 }
 
 /// The reason of the attribute that lets a file have unsafe code.
@@ -129,6 +139,14 @@ mod tests {
     fn unsafe_code_says_why() {
         let files = [("a.rs", "//! A.\nfn a() { unsafe { b() } }\n"), ("b.rs", "// unsafe\n")];
         check_rule(check, &tree(&files), &["a.rs:0"]);
+    }
+
+    #[test]
+    fn an_inner_module_has_the_reason_of_the_outer() {
+        let inner = "//! B.\nfn a() { unsafe { b() } }\n";
+        let files = [("a.rs", UNSAFE), ("a/b.rs", inner), ("a/tests.rs", inner)];
+        let rows = page("| `a.rs` | SIMD |  |\n| `a/b.rs` | SIMD |  |\n");
+        assert_eq!(bless(&tree(&files)), rows);
     }
 
     #[test]
