@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `*` | any bytes, none included |
 //! | `?` | any one byte |
-//! | `[abc]`, `[a-c]`, `[^a]` | one byte of the set, the range (its ends in any order), or outside |
+//! | `[abc]`, `[a-c]`, `[^a]` | one byte of the set, the range (ends in any order), or outside |
 //! | `\x` | the byte `x` itself, in a set too |
 //!
 //! Odd patterns are decided as in Redis: a set without its `]` reaches to the pattern's end, `]`

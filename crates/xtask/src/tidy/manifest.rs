@@ -27,16 +27,13 @@ const TOOLS: [&str; 3] = ["kiln-testkit", "kiln-bench", "xtask"];
 const TESTKIT: &str = "kiln-testkit";
 
 /// Manifests that named dependencies ahead of the code that uses them when the rule was new.
-const UNUSED_OFFENDERS: [&str; 11] = [
+const UNUSED_OFFENDERS: [&str; 8] = [
     "Cargo.toml",
-    "crates/kiln-base/Cargo.toml",
     "crates/kiln-bench/Cargo.toml",
     "crates/kiln-command/Cargo.toml",
-    "crates/kiln-data/Cargo.toml",
     "crates/kiln-keyspace/Cargo.toml",
     "crates/kiln-net/Cargo.toml",
     "crates/kiln-redis/Cargo.toml",
-    "crates/kiln-resp/Cargo.toml",
     "crates/kiln-server/Cargo.toml",
 ];
 
