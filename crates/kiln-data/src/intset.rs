@@ -197,10 +197,13 @@ impl Intset {
     /// The width that the length implies; the smallest for an empty set.
     #[inline]
     fn width(&self) -> Width {
-        match (self.buf.len() - HEADER_BYTES).checked_div(self.len()) {
-            Some(8) => Width::Eight,
-            Some(4) => Width::Four,
-            _ => Width::Two,
+        let (bytes, count) = (self.buf.len() - HEADER_BYTES, self.len());
+        if bytes == 2 * count {
+            Width::Two
+        } else if bytes == 4 * count {
+            Width::Four
+        } else {
+            Width::Eight
         }
     }
 

@@ -339,6 +339,15 @@ impl<T: Item> Table<T> {
         drawn.map(|item| unsafe { Ref::new(item) })
     }
 
+    /// The cell of an item drawn at random, each with the same probability.
+    pub fn random_mut(&mut self, rng: &mut impl Rng) -> Option<Cell<'_, T>> {
+        let drawn = self.random(rng)?.as_raw();
+        // SAFETY: The item is in this table.
+        let hash = unsafe { T::hash_of(drawn) };
+        let (location, _) = self.raw.find(hash, |item| item == drawn)?;
+        Some(Cell { table: &mut self.raw, location, hash, settle: true, items: PhantomData })
+    }
+
     /// Calls `each` with `count` items drawn at random, independently of each other, so that one
     /// may come twice; with none if the table is empty. Their cache misses overlap.
     pub fn sample(&self, rng: &mut impl Rng, count: usize, mut each: impl FnMut(Ref<'_, T>)) {

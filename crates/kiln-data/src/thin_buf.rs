@@ -20,9 +20,12 @@
 #![expect(unsafe_code, reason = "thin pointers: the length lies inside the allocation")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
-use std::mem::MaybeUninit;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::ptr::NonNull;
+
+use crate::table::{Item, Ref};
 
 /// Bytes of the length at the start of a [`ThinBuf`].
 pub(crate) const LEN_BYTES: usize = 4;
@@ -148,6 +151,201 @@ impl Drop for ThinBuf {
     }
 }
 
+/// A byte string of fixed length, with one byte of overhead up to 253 bytes, else three or five.
+/// See the module's header.
+#[repr(transparent)]
+pub(crate) struct ThinBytes {
+    data: NonNull<u8>,
+}
+
+/// First bytes of a [`ThinBytes`] whose length follows in two or in four bytes.
+const LEN_U16: u8 = 254;
+const LEN_U32: u8 = 255;
+
+// SAFETY: a `ThinBytes` owns its bytes alone, like `Box<[u8]>`.
+unsafe impl Send for ThinBytes {}
+// SAFETY: as above; `&ThinBytes` only reads.
+unsafe impl Sync for ThinBytes {}
+
+impl ThinBytes {
+    /// A string of `pieces`, one after another.
+    ///
+    /// # Panics
+    ///
+    /// If they pass 4 GiB together, which the limits on arguments exclude.
+    pub(crate) fn new(pieces: &[&[u8]]) -> ThinBytes {
+        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let mut prefix = [0; 5];
+        let prefix_len = if let Ok(len @ ..LEN_U16) = u8::try_from(len) {
+            prefix[0] = len;
+            1
+        } else if let Ok(len) = u16::try_from(len) {
+            prefix[0] = LEN_U16;
+            prefix[1..3].copy_from_slice(&len.to_le_bytes());
+            3
+        } else {
+            prefix[0] = LEN_U32;
+            prefix[1..].copy_from_slice(&len_prefix(len));
+            5
+        };
+        let size = prefix_len + len;
+        let data = allocate(size);
+        // SAFETY: `allocate` just returned `size` bytes that nobody else knows of.
+        let storage: &mut [MaybeUninit<u8>] =
+            unsafe { std::slice::from_raw_parts_mut(data.as_ptr().cast(), size) };
+        storage[..prefix_len].write_copy_of_slice(&prefix[..prefix_len]);
+        fill(&mut storage[prefix_len..], pieces);
+        ThinBytes { data }
+    }
+
+    /// The bytes, without the length.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: `self` owns the string and stays borrowed.
+        unsafe { bytes_at(self.data) }
+    }
+
+    /// The bytes, to be changed in place.
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        let (prefix_len, len) = self.shape();
+        // SAFETY: as in `as_slice`.
+        let start = unsafe { self.data.add(prefix_len) };
+        // SAFETY: as in `as_slice`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+    }
+
+    /// Bytes of the allocation, as the allocator rounds them.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let (prefix_len, len) = self.shape();
+        size_class(prefix_len + len)
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        // SAFETY: `self` owns a string at this address.
+        unsafe { shape_at(self.data) }
+    }
+}
+
+/// Lengths of the prefix and of the bytes of the string at an address.
+///
+/// # Safety
+///
+/// `data` is the address of a [`ThinBytes`] that is not changed meanwhile.
+#[inline]
+unsafe fn shape_at(data: NonNull<u8>) -> (usize, usize) {
+    // SAFETY: the prefix is at least one initialised byte.
+    let first = unsafe { data.read() };
+    match first {
+        LEN_U16 => {
+            // SAFETY: after this first byte the prefix has two more.
+            let [_, a, b] = unsafe { data.cast::<[u8; 3]>().read() };
+            (3, usize::from(u16::from_le_bytes([a, b])))
+        }
+        LEN_U32 => {
+            // SAFETY: after this first byte the prefix has four more.
+            let [_, a, b, c, d] = unsafe { data.cast::<[u8; 5]>().read() };
+            (5, u32::from_le_bytes([a, b, c, d]) as usize)
+        }
+        len => (1, usize::from(len)),
+    }
+}
+
+/// The bytes of the string at an address.
+///
+/// # Safety
+///
+/// `data` is the address of a [`ThinBytes`] that is neither changed nor dropped during `'a`.
+#[inline]
+unsafe fn bytes_at<'a>(data: NonNull<u8>) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    let (prefix_len, len) = unsafe { shape_at(data) };
+    // SAFETY: the prefix lies in the allocation, the bytes behind it.
+    let start = unsafe { data.add(prefix_len) };
+    // SAFETY: `len` initialised bytes follow, which nobody changes or frees during `'a`.
+    unsafe { std::slice::from_raw_parts(start.as_ptr(), len) }
+}
+
+impl Clone for ThinBytes {
+    fn clone(&self) -> ThinBytes {
+        ThinBytes::new(&[self.as_slice()])
+    }
+}
+
+impl Drop for ThinBytes {
+    fn drop(&mut self) {
+        let (prefix_len, len) = self.shape();
+        // SAFETY: the allocation is exactly prefix and bytes (an invariant), unused after the drop.
+        unsafe { dealloc(self.data.as_ptr(), layout(prefix_len + len)) }
+    }
+}
+
+/// Where the key lies in the bytes of an item.
+pub(crate) trait Keyed {
+    /// The key within `bytes`. A pure function of them; the rest of an item may change, the key
+    /// may not.
+    fn key(bytes: &[u8]) -> &[u8];
+}
+
+/// A [`ThinBytes`] as an item of a table, its key found by `K`.
+#[repr(transparent)]
+pub(crate) struct ThinItem<K> {
+    bytes: ThinBytes,
+    layout: PhantomData<K>,
+}
+
+impl<K: Keyed> ThinItem<K> {
+    /// An item of `pieces`, one after another.
+    pub(crate) fn new(pieces: &[&[u8]]) -> ThinItem<K> {
+        ThinItem { bytes: ThinBytes::new(pieces), layout: PhantomData }
+    }
+
+    /// All bytes of the item.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    /// All bytes of the item, to be changed in place but for the key.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes.as_mut_slice()
+    }
+
+    /// All bytes of an item in a table, for as long as the table is borrowed.
+    #[inline]
+    pub(crate) fn bytes_of(item: Ref<'_, ThinItem<K>>) -> &[u8] {
+        // SAFETY: `Ref` promises that the item is neither changed nor dropped during its lifetime.
+        unsafe { bytes_at(item.as_raw()) }
+    }
+
+    /// Bytes of the allocation.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.memory_bytes()
+    }
+}
+
+// SAFETY: the type is transparent over `ThinBytes`, which is transparent over its `NonNull`
+// address. The key is a pure function of the bytes; `bytes_mut` and the replacement of an item keep
+// it by the contract of `Keyed`, whose users are `set.rs` and `hash.rs`.
+unsafe impl<K: Keyed> Item for ThinItem<K> {
+    #[inline]
+    fn into_raw(self) -> NonNull<u8> {
+        ManuallyDrop::new(self.bytes).data
+    }
+
+    #[inline]
+    unsafe fn from_raw(data: NonNull<u8>) -> ThinItem<K> {
+        ThinItem { bytes: ThinBytes { data }, layout: PhantomData }
+    }
+
+    #[inline]
+    unsafe fn key_of<'a>(raw: NonNull<u8>) -> &'a [u8] {
+        // SAFETY: the caller's promise.
+        K::key(unsafe { bytes_at(raw) })
+    }
+}
+
 fn len_prefix(len: usize) -> [u8; LEN_BYTES] {
     u32::try_from(len).expect("buffers are limited far below 4 GiB").to_le_bytes()
 }
@@ -178,7 +376,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
-    use super::{LEN_BYTES, ThinBuf, size_class};
+    use super::{LEN_BYTES, ThinBuf, ThinBytes, size_class};
 
     #[test]
     fn size_classes_are_the_allocators() {
@@ -201,6 +399,19 @@ mod tests {
     #[test]
     fn thin_pointers_are_thin() {
         assert_eq!(size_of::<Option<ThinBuf>>(), 8);
+        assert_eq!(size_of::<Option<ThinBytes>>(), 8);
+    }
+
+    #[test]
+    fn fixed_strings_of_every_prefix_keep_their_bytes() {
+        for len in [0, 1, 253, 254, 65_535, 65_536] {
+            let text = vec![7; len];
+            let mut bytes = ThinBytes::new(&[&text[..len / 2], &text[len / 2..]]);
+            assert_eq!(bytes.as_slice(), text);
+            bytes.as_mut_slice().fill(9);
+            assert_eq!(bytes.clone().as_slice(), vec![9; len]);
+            assert!(bytes.memory_bytes() > len);
+        }
     }
 
     proptest! {
