@@ -143,9 +143,9 @@ fn the_parser_tells_how_much_it_waits_for() {
 /// names its seed; `cargo xtask fuzz resp` looks further.
 #[test]
 fn mangled_requests_of_fixed_seeds() {
+    const SIGNIFICANT: &[u8] = b"\r\n*$-0123456789\"'\\ ";
     let sound: &[u8] =
         b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nhello\r\n*0\r\n\r\nGET \"k\\x20\" 'x'\r\n*1\r\n$4\r\nPING\r\n";
-    const SIGNIFICANT: &[u8] = b"\r\n*$-0123456789\"'\\ ";
     for seed in 0..3_000 {
         let mut state: u64 = seed;
         let mut below = |bound: usize| {
@@ -154,12 +154,12 @@ fn mangled_requests_of_fixed_seeds() {
         };
         let mut input = sound.repeat(1 + below(3));
         for _ in 0..below(6) {
-            let at = below(input.len());
+            let at = below(input.len().max(1));
             match below(4) {
-                0 => input[at] = below(256) as u8,
-                1 => input[at] = SIGNIFICANT[below(SIGNIFICANT.len())],
-                2 => drop(input.drain(at..input.len().min(at + below(9)))),
-                _ => input.truncate(at + 1),
+                0 if at < input.len() => input[at] = below(256) as u8,
+                1 if at < input.len() => input[at] = SIGNIFICANT[below(SIGNIFICANT.len())],
+                2 => drop(input.drain(at..input.len().min(at + below(9)).max(at))),
+                _ => input.insert(at, SIGNIFICANT[below(SIGNIFICANT.len())]),
             }
         }
         eprintln!("seed {seed}: {}", input.escape_ascii());
