@@ -45,6 +45,8 @@ pub(crate) enum Words {
     Checker,
     /// `1 failed, 10 passed, 2 skipped in 2.33s`.
     Pytest,
+    /// `20000 commands, seed 1: 0 kinds of differences`: one check, or as many failures as kinds.
+    Differential,
 }
 
 impl Words {
@@ -56,6 +58,11 @@ impl Words {
             Words::CargoTest => line.strip_prefix("test result: ")?,
             Words::Checker => line,
             Words::Pytest => line.rsplit_once(" in ")?.0,
+            Words::Differential => {
+                let kinds = line.strip_suffix(" kinds of differences")?.rsplit_once(' ')?.1;
+                let failed = kinds.parse().ok()?;
+                return Some(Counts { passed: u64::from(failed == 0), failed, skipped: 0 });
+            }
         };
         let mut counts = Counts::default();
         let mut found = false;
@@ -79,7 +86,9 @@ impl Words {
         let mut said = lines.iter().filter_map(|line| self.read(line));
         match self {
             Words::CargoTest => said.reduce(Counts::plus),
-            Words::Nextest | Words::Checker | Words::Pytest => said.next_back(),
+            Words::Nextest | Words::Checker | Words::Pytest | Words::Differential => {
+                said.next_back()
+            }
         }
     }
 }
@@ -172,11 +181,14 @@ mod tests {
             2,
         );
         check(Words::Pytest, &["10 passed in 0.12s"], 10, 0, 0);
+        let said = |kinds| format!("20000 commands, seed 1: {kinds} kinds of differences");
+        check(Words::Differential, &[&said(0)], 1, 0, 0);
+        check(Words::Differential, &[&said(3)], 0, 3, 0);
     }
 
     #[test]
     fn other_lines_are_no_summary() {
-        for words in [Words::Nextest, Words::CargoTest, Words::Pytest] {
+        for words in [Words::Nextest, Words::CargoTest, Words::Pytest, Words::Differential] {
             assert_eq!(words.read("5 passed, 2 failed"), None, "{words:?}");
         }
         assert_eq!(Words::Checker.read("group             passed  failed"), None);

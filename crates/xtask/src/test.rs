@@ -104,7 +104,7 @@ fn server_parts(repo: &Repo, venv: &Venv, report: &mut Report) {
     differential.arg("--kiln").arg(&kiln).arg("--peer").arg(&venv.redis_server);
     differential.args(["--commands", DIFFERENTIAL_COMMANDS, "--seed", DIFFERENTIAL_SEED]);
     report.part("differential", &spell(&differential), || {
-        run_counted(&mut differential, Words::Checker)
+        run_counted(&mut differential, Words::Differential)
     });
     let mut pytest = repo.command(python);
     pytest.args(["-m", "pytest", "-c", "tests/pytest.ini", "tests"]).env("KILN_SERVER", &kiln);

@@ -27,8 +27,7 @@ const TOOLS: [&str; 3] = ["kiln-testkit", "kiln-bench", "xtask"];
 const TESTKIT: &str = "kiln-testkit";
 
 /// Manifests that named dependencies ahead of the code that uses them when the rule was new.
-const UNUSED_OFFENDERS: [&str; 8] = [
-    "Cargo.toml",
+const UNUSED_OFFENDERS: &[&str] = &[
     "crates/kiln-bench/Cargo.toml",
     "crates/kiln-command/Cargo.toml",
     "crates/kiln-keyspace/Cargo.toml",
@@ -100,7 +99,7 @@ fn row(name: &str) -> Option<usize> {
 /// Every dependency that the root manifest names is used by a crate, and every dependency of a
 /// crate is named in its sources.
 pub(super) fn unused_dependencies(tree: &Tree) -> Vec<Problem> {
-    ratchet(all_unused_dependencies(tree), &UNUSED_OFFENDERS, SECTION)
+    ratchet(all_unused_dependencies(tree), UNUSED_OFFENDERS, SECTION)
 }
 
 fn all_unused_dependencies(tree: &Tree) -> Vec<Problem> {

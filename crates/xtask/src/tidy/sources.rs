@@ -14,7 +14,7 @@ const SYNC_NAMES: [&str; 7] = [
     "loom::sync",
 ];
 /// Files that named locks or atomics themselves when the rule was new.
-const SYNC_OFFENDERS: [&str; 0] = [];
+const SYNC_OFFENDERS: &[&str] = &[];
 
 /// The home of wire texts.
 const ERRORS: &str = "crates/kiln-command/src/error.rs";
@@ -40,7 +40,7 @@ const ERROR_CODES: [&str; 16] = [
 /// Crates that speak of error texts because they test them.
 const TEST_CRATES: [&str; 3] = ["crates/kiln-testkit/", "crates/kiln-bench/", "crates/xtask/"];
 /// Files that wrote error texts themselves when the rule was new.
-const WIRE_TEXT_OFFENDERS: [&str; 0] = [];
+const WIRE_TEXT_OFFENDERS: &[&str] = &[];
 
 const LARGEST_FILE_BYTES: u64 = 256 * 1024;
 /// As in `rustfmt.toml`, which does not break long strings and comments.
@@ -67,7 +67,7 @@ pub(super) fn sync_facade(tree: &Tree) -> Vec<Problem> {
             }
         }
     }
-    ratchet(problems, &SYNC_OFFENDERS, UNSAFE)
+    ratchet(problems, SYNC_OFFENDERS, UNSAFE)
 }
 
 /// Error texts are written in one file.
@@ -86,7 +86,7 @@ pub(super) fn wire_texts(tree: &Tree) -> Vec<Problem> {
             }
         }
     }
-    ratchet(problems, &WIRE_TEXT_OFFENDERS, ERRORS_SECTION)
+    ratchet(problems, WIRE_TEXT_OFFENDERS, ERRORS_SECTION)
 }
 
 /// Nothing merges that says of itself that it must be mended first.
