@@ -1,4 +1,4 @@
-//! Numbers from outside: no text makes a reader panic, and what is printed is read back as the same.
+//! Numbers from outside: no text makes a reader panic, and a printed number is read back as itself.
 
 #![no_main]
 

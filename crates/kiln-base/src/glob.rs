@@ -187,7 +187,10 @@ mod tests {
         /// Without ranges and escapes in sets, which the reference does not know.
         #[test]
         fn backtracking_to_the_last_star_is_enough(
-            parts in vec(select(vec!["*", "a", "b", "?", "[ab]", "[^a]", "\\*", "\\a", "[", "]"]), 0..12),
+            parts in vec(
+                select(vec!["*", "a", "b", "?", "[ab]", "[^a]", "\\*", "\\a", "[", "]"]),
+                0..12,
+            ),
             text in "[ab*\\[\\]]{1,12}",
         ) {
             let pattern = parts.concat();

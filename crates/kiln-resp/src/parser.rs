@@ -1,10 +1,10 @@
 //! The request parser: finds the complete commands in a read buffer and leaves them there.
 //!
 //! ```text
-//! buf:  *2\r\n$3\r\nGET\r\n$1\r\nk\r\n  PING\r\n   *3\r\n$3\r\nSET\r\n$1\r\nk\r\n$70000\r\nxxxx
-//!              └┬┘       └ span       └─┬┘   └ pending: 1 word missing, its length known
-//!               └ span                  span
-//!       └──────────── consumed() ─────────┘└ becomes offset 0 of the next call
+//! buf:  *2\r\n$3\r\nGET\r\n$1\r\nk\r\n  PING\r\n  *2\r\n$3\r\nGET\r\n$70000\r\nxxxx
+//!                  └┬┘       └ span  └┬─┘        └┬──────────────────────┘
+//!                   └ span            └ span      └ pending: one word missing, its length known
+//!       └───────────── consumed() ──────────┘└ will be offset 0 of the next call
 //! ```
 //!
 //! Between two calls the connection drops the `consumed()` bytes and appends what it has read, so
