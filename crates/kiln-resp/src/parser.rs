@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! buf:  *2\r\n$3\r\nGET\r\n$1\r\nk\r\n  PING\r\n  *2\r\n$3\r\nGET\r\n$70000\r\nxxxx
-//!                  └┬┘       └ span  └┬─┘        └┬──────────────────────┘
-//!                   └ span            └ span      └ pending: one word missing, its length known
-//!       └───────────── consumed() ──────────┘└ will be offset 0 of the next call
+//!                   └┬┘          ╵      └┬─┘      └───────────────────────────────┘
+//!                    └ spans of the words         pending: one word is missing
+//!       └─ consumed() ───────────────────────────┘└ offset 0 of the next call
 //! ```
 //!
 //! Between two calls the connection drops the `consumed()` bytes and appends what it has read, so
