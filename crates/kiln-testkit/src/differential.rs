@@ -303,7 +303,12 @@ fn tail(log: &str) -> String {
 
 /// Names a kind of difference: the command, and what either server said without its particulars.
 fn signature(words: &[Vec<u8>], kiln: &Reply, peer: &Reply) -> String {
-    let name = upper(&words[0]);
+    let mut name = upper(&words[0]);
+    if let ("OBJECT" | "CLIENT" | "CONFIG" | "COMMAND" | "PUBSUB", Some(word)) =
+        (name.as_str(), words.get(1))
+    {
+        name = format!("{name} {}", upper(word));
+    }
     let (kiln, peer) = (gist(kiln), gist(peer));
     if kiln == peer {
         format!("{name}: other {kiln}")
