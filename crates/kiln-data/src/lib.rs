@@ -3,6 +3,7 @@
 //! of commands, clients or time.
 
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
 pub mod list;
 pub mod listpack;
