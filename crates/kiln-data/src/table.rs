@@ -357,6 +357,22 @@ impl<T: Item> Table<T> {
         });
     }
 
+    /// Calls `each` with all items of a bucket drawn at random: none, or some, about eight in the
+    /// mean. Each item has the same chance to be among them, so they are a fair sample for
+    /// eviction, at a fraction of the price of as many [`Table::random`]. Items of one bucket come
+    /// together, though, for as long as the table has the same size.
+    pub fn sample_bucket(&self, rng: &mut impl Rng, mut each: impl FnMut(Ref<'_, T>)) {
+        let Some(index) = self.raw.random_bucket(rng.next_u64()) else { return };
+        self.raw.prefetch_chain(index);
+        // SAFETY: The table is borrowed, so nothing changes it.
+        for location in unsafe { self.raw.chain(index) } {
+            // SAFETY: The chain gives good locations.
+            let item = unsafe { location.item() };
+            // SAFETY: The item is in this table.
+            each(unsafe { Ref::new(item) });
+        }
+    }
+
     /// Takes out up to `count` items, whichever come cheapest, and calls `each` with them; returns
     /// how many are left. Freeing a huge table in such steps never takes long.
     pub fn drain_step(&mut self, count: usize, mut each: impl FnMut(T)) -> usize {

@@ -50,7 +50,7 @@ impl CellIndex {
 pub(super) struct Cells(u32);
 
 impl Cells {
-    pub(super) fn len(self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.count_ones() as usize
     }
 }

@@ -528,6 +528,11 @@ impl RawTable {
         Some((index, start.wrapping_add(width).reverse_bits()))
     }
 
+    /// A bucket drawn at random; `None` without buckets.
+    pub(super) fn random_bucket(&self, random: u64) -> Option<usize> {
+        (self.bucket_count > 0).then(|| scale(random, self.bucket_count).0)
+    }
+
     /// Calls `each` with `wanted` items drawn at random, independently and each item alike; with
     /// none if there is none. `random` gives uniform 64-bit numbers.
     ///
@@ -549,50 +554,49 @@ impl RawTable {
         let mut misses = 0;
         while missing > 0 {
             // Misses of the cache overlap: first the buckets of a batch, then its items.
-            let mut draws = [(0, 0); BATCH];
+            let mut draws = [(NonNull::dangling(), 0); BATCH];
             let mut hits = [None; BATCH];
             let batch = missing.saturating_mul(draws_per_hit).clamp(1, BATCH);
-            for (index, number) in &mut draws[..batch] {
-                let draw = u128::from(random()) * self.bucket_count as u128;
-                *index = (draw >> 64) as usize;
-                *number = ((u128::from(draw as u64) * capacity as u128) >> 64) as usize;
-                prefetch(self.head(*index).as_ptr());
+            for (head, number) in &mut draws[..batch] {
+                let (index, fraction) = scale(random(), self.bucket_count);
+                *head = self.head(index);
+                *number = scale(fraction, capacity).0;
+                prefetch(head.as_ptr());
             }
-            for (hit, &(index, number)) in hits.iter_mut().zip(&draws[..batch]) {
-                *hit = self.item_in_chain(index, number);
-                if hit.is_none() {
-                    misses += 1;
-                    if misses > MISSES_MAX {
-                        *hit = self.item_after(index, number);
-                    }
+            for (hit, &(head, number)) in hits.iter_mut().zip(&draws[..batch]) {
+                *hit = Chain::at(head).item(number);
+                match hit {
+                    Some(item) => prefetch(item.as_ptr()),
+                    None => misses += 1,
                 }
-                if let Some(item) = hit {
-                    misses = 0;
-                    prefetch(item.as_ptr());
-                }
+            }
+            if misses > MISSES_MAX {
+                let (index, fraction) = scale(random(), self.bucket_count);
+                hits[0] = self.item_after(index, fraction);
             }
             for item in hits.into_iter().flatten().take(missing) {
                 each(item);
                 missing -= 1;
+                misses = 0;
             }
         }
     }
 
-    fn item_in_chain(&self, index: usize, number: usize) -> Option<NonNull<u8>> {
-        // SAFETY: Nothing changes.
-        let location = unsafe { self.chain(index) }.nth(number)?;
-        // SAFETY: The chain gives live locations.
-        Some(unsafe { location.item() })
-    }
-
     /// Some item of the first chain from `index` on that has one, round the end if need be.
-    fn item_after(&self, index: usize, number: usize) -> Option<NonNull<u8>> {
+    fn item_after(&self, index: usize, fraction: u64) -> Option<NonNull<u8>> {
         // SAFETY: Nothing changes.
-        let count = |index| unsafe { self.chain(index) }.count();
+        let chain = |index| unsafe { self.chain(index) };
         let mut indices = (index..self.bucket_count).chain(0..index);
-        let index = indices.find(|&index| count(index) > 0)?;
-        self.item_in_chain(index, number % count(index))
+        let index = indices.find(|&index| chain(index).next().is_some())?;
+        chain(index).item(scale(fraction, chain(index).count()).0)
     }
+}
+
+/// A uniform number below `below` of a uniform 64-bit one, and what is left of that: a uniform
+/// number of fewer bits.
+fn scale(random: u64, below: usize) -> (usize, u64) {
+    let product = u128::from(random) * below as u128;
+    ((product >> 64) as usize, product as u64)
 }
 
 /// Made by [`RawTable::chain`].
@@ -605,6 +609,19 @@ impl Chain {
     fn at(head: NonNull<Bucket>) -> Self {
         // SAFETY: Only this module calls this, with heads and links, which lead to live buckets.
         Self { bucket: head, cells: unsafe { head.as_ref() }.occupied() }
+    }
+
+    /// The item of the chain's `number`th occupied cell from here.
+    #[inline]
+    fn item(mut self, mut number: usize) -> Option<NonNull<u8>> {
+        while number >= self.cells.len() {
+            number -= self.cells.len();
+            // SAFETY: Whoever walks the chain keeps its buckets.
+            self = Self::at(unsafe { self.bucket.as_ref() }.link()?);
+        }
+        let location = Location { bucket: self.bucket, index: self.cells.nth(number)? };
+        // SAFETY: The cell is occupied.
+        Some(unsafe { location.item() })
     }
 }
 

@@ -574,6 +574,15 @@ fn random_draws_favor_nobody() {
         }
         assert_eq!(drawn.values().sum::<u32>(), draws);
         assert!(deviation(&drawn, items, draws) < 5.0, "sample: {items} of {inserted}");
+
+        drawn.clear();
+        let buckets = table.bucket_count() as u32;
+        for _ in 0..200 * buckets {
+            table.sample_bucket(&mut rng, |item| *drawn.entry(item.value()).or_default() += 1);
+        }
+        // Each item comes as often as its bucket, which is binomial: standard deviation 14.
+        let times = (0..items).map(|number| drawn.get(&number).copied().unwrap_or(0));
+        assert!(times.into_iter().all(|times| (130..270).contains(&times)));
     }
 }
 
