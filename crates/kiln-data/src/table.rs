@@ -9,13 +9,25 @@
 //! - *Linear hashing* (Litwin 1980): the table grows by one bucket at a time, splitting the next
 //!   bucket in turn when there are more than eight items per bucket, and shrinks by one, merging
 //!   the last bucket back, when there are fewer than four. There is no second table and no pause:
-//!   an insert moves about a dozen items at most, whatever the size. See `table/raw.rs`.
+//!   an insert looks at the items of one chain, about a dozen, whatever the size. See `table/raw.rs`.
 //! - *Scans follow the hash, not the memory* (after Redis's reverse binary cursor).
 //!
 //! # Cost
 //!
-//! Between two doublings some buckets are split and hold six items on average while the others
-//! still hold twelve, hence nine cells and cheap overflow.
+//! Buckets not yet split hold twice as many items as the others. With growth at eight items per
+//! bucket that is 4 to 8 and 8 to 16, Poisson-spread over chains of 9, 17, 25 cells: by
+//! calculation 10.9 bytes of table per item averaged over a doubling (10.5 to 11.2, the unused
+//! part of the last segment included; measured 10.7 at 1 and at 8 million items) and 0.17 overflow
+//! buckets visited per lookup. Growth at nine would give 10.5 bytes and 0.22, at seven 11.5 and
+//! 0.12. Shrinking only below half of it means that churn around any size does neither; it moves
+//! items without reading them.
+//!
+//! Time, from `benches/table.rs` on two cores shared with a load of 10, in
+//! CPU nanoseconds, 16-byte keys and 64-byte values: a GET that waits for its cache misses 365 at
+//! 100,000 items and 493 at a million; the same in prefetched batches of 64, 69 and 93. Removals
+//! take 196 and 385, in batches 104 and 164. A draw of five random items takes 885 and
+//! 1,734, a whole bucket's (eight in the mean) 170 and 381: eviction wants
+//! [`Table::sample_bucket`].
 //!
 //! # Scans
 //!

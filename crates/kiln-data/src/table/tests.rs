@@ -1,5 +1,7 @@
 //! The table against a model, its scan promise, its draws, and that every item is dropped once.
 
+#![expect(unsafe_code, reason = "the tests own items as raw allocations")]
+
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell as Counter;
 use std::collections::{HashMap, HashSet};
