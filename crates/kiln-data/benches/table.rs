@@ -135,7 +135,8 @@ fn run(store: &mut dyn Store, name: &str, items: usize, rounds: usize) {
         }));
     }
     println!(
-        "{:>8} walk {:.0} per item, sample of five {:.0}, of a bucket {:.0}, {:.2} bytes of table per item",
+        "{:>8} walk {:.0} per item, sample of five {:.0}, of a bucket {:.0}, \
+         {:.2} bytes of table per item",
         "",
         walk.unwrap_or_default().as_nanos() as f64 / items as f64,
         sample.as_nanos() as f64 / draws as f64,

@@ -9,7 +9,8 @@
 //! - *Linear hashing* (Litwin 1980): the table grows by one bucket at a time, splitting the next
 //!   bucket in turn when there are more than eight items per bucket, and shrinks by one, merging
 //!   the last bucket back, when there are fewer than four. There is no second table and no pause:
-//!   an insert looks at the items of one chain, about a dozen, whatever the size. See `table/raw.rs`.
+//!   an insert looks at the items of one chain, about a dozen, whatever the size. See
+//!   `table/raw.rs`.
 //! - *Scans follow the hash, not the memory* (after Redis's reverse binary cursor).
 //!
 //! # Cost
