@@ -5,5 +5,7 @@ pub mod clock;
 pub mod crc16;
 pub mod glob;
 pub mod hash;
+pub mod memory;
 pub mod number;
+pub mod prefetch;
 pub mod sync;

@@ -111,6 +111,22 @@ enum ElementsOf<'a> {
     Tree(crate::ordered::Elements<'a>),
 }
 
+impl Clone for ZSet {
+    /// A copy with the same encoding. O(n log n) for a tree.
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            Encoding::Listpack(pack) => Encoding::Listpack(pack.clone()),
+            Encoding::Tree(big) => {
+                let mut copy = BigZSet::with_capacity(big.len());
+                for (member, score) in self.iter() {
+                    copy.insert_new(&member, score);
+                }
+                Encoding::Tree(Box::new(copy))
+            }
+        })
+    }
+}
+
 impl ZSet {
     /// An empty set for about `entries` elements, the first of them `value_len` bytes long: beyond
     /// the limits it starts as a tree, as Redis's ZADD does by its arguments.
