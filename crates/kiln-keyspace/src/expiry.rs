@@ -1,0 +1,118 @@
+//! When keys expire: an exact, ordered index of deadlines for each shard.
+//!
+//! Redis samples keys at random and so may keep an idle expired key for hours among many
+//! long-lived ones. Here every key with an expiry time stands in a B-tree under its deadline, so a
+//! sweep looks only at keys that are due. It costs about 24 bytes for such a key and 100 to 200 ns
+//! when its expiry changes.
+//!
+//! Invariant: the index holds exactly one item for each entry that has an expiry time. `View`
+//! keeps it, at the only three places where an expiry can change: insert, remove, set.
+
+use std::collections::BTreeSet;
+
+use kiln_base::clock::UnixMs;
+
+/// Hash bits kept in an item: enough for a bucket and its tags.
+const HASH_BITS: u32 = 48;
+const HASH_MASK: u64 = (1 << HASH_BITS) - 1;
+
+/// A deadline, and where to find the entry: the low 48 bits of its hash below 16 bits of
+/// database number.
+type Item = (UnixMs, u64);
+
+/// The deadlines of one shard.
+#[derive(Default)]
+pub struct ExpiryIndex(BTreeSet<Item>);
+
+/// What one sweep did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SweepReport {
+    /// Keys removed.
+    pub expired: usize,
+    /// More keys are due already.
+    pub more: bool,
+}
+
+impl ExpiryIndex {
+    /// Notes that the entry with `hash` in `db` expires at `at`.
+    pub fn add(&mut self, at: UnixMs, db: usize, hash: u64) {
+        self.0.insert(item(at, db, hash));
+    }
+
+    /// Forgets an entry's deadline.
+    pub fn remove(&mut self, at: UnixMs, db: usize, hash: u64) {
+        self.0.remove(&item(at, db, hash));
+    }
+
+    /// The first deadline that has passed: its time, database and hash bits.
+    pub fn first_due(&self, now: UnixMs) -> Option<(UnixMs, usize, u64)> {
+        let &(at, place) = self.0.first()?;
+        (now > at).then_some((at, (place >> HASH_BITS) as usize, place & HASH_MASK))
+    }
+
+    /// The item nearest in time after `from`, else the first: a sample for the volatile policies.
+    pub fn near(&self, from: UnixMs) -> Option<(UnixMs, usize, u64)> {
+        let found = self.0.range((from, 0)..).next().or_else(|| self.0.first());
+        found.map(|&(at, place)| (at, (place >> HASH_BITS) as usize, place & HASH_MASK))
+    }
+
+    /// Earliest and latest deadline.
+    pub fn bounds(&self) -> Option<(UnixMs, UnixMs)> {
+        Some((self.0.first()?.0, self.0.last()?.0))
+    }
+
+    /// Number of entries with a deadline.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether no entry has a deadline.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets all deadlines of `db`.
+    pub fn clear_db(&mut self, db: usize) {
+        self.0.retain(|(_, place)| (place >> HASH_BITS) as usize != db);
+    }
+
+    /// Exchanges two databases.
+    pub fn swap_dbs(&mut self, a: usize, b: usize) {
+        let swapped = |(at, place): Item| {
+            let db = (place >> HASH_BITS) as usize;
+            let db = if db == a { b } else if db == b { a } else { db };
+            item(at, db, place)
+        };
+        self.0 = std::mem::take(&mut self.0).into_iter().map(swapped).collect();
+    }
+
+    /// Sum of the time left for the entries of `db` and their number, for `avg_ttl`.
+    pub fn ttl_sum(&self, db: usize, now: UnixMs, sample: usize) -> (i64, usize) {
+        let items = self.0.iter().filter(|(_, place)| (place >> HASH_BITS) as usize == db);
+        items.take(sample).fold((0, 0), |(sum, count), (at, _)| (sum + (at - now).max(0), count + 1))
+    }
+}
+
+fn item(at: UnixMs, db: usize, hash: u64) -> Item {
+    (at, (db as u64) << HASH_BITS | hash & HASH_MASK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExpiryIndex;
+
+    #[test]
+    fn the_earliest_deadline_comes_first_and_only_when_due() {
+        let mut index = ExpiryIndex::default();
+        index.add(200, 1, u64::MAX);
+        index.add(100, 0, 7);
+        assert_eq!(index.first_due(100), None);
+        assert_eq!(index.first_due(101), Some((100, 0, 7)));
+        index.remove(100, 0, 7);
+        assert_eq!(index.first_due(201), Some((200, 1, (1 << 48) - 1)));
+        index.swap_dbs(1, 2);
+        assert_eq!(index.first_due(201).map(|due| due.1), Some(2));
+        index.clear_db(2);
+        assert!(index.is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+//! Values of every type but string.
+
+use kiln_data::hash::Hash;
+use kiln_data::list::List;
+use kiln_data::set::Set;
+use kiln_data::zset::ZSet;
+
+/// A value that is not a string. Each kind is an enum of its encodings.
+#[derive(Clone)]
+pub enum Object {
+    /// LPUSH and friends.
+    List(List),
+    /// SADD and friends.
+    Set(Set),
+    /// HSET and friends.
+    Hash(Hash),
+    /// ZADD and friends.
+    SortedSet(ZSet),
+}
+
+impl Object {
+    /// The name of the type, as TYPE reports it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::List(_) => "list",
+            Self::Set(_) => "set",
+            Self::Hash(_) => "hash",
+            Self::SortedSet(_) => "zset",
+        }
+    }
+
+    /// The name of the encoding, as OBJECT ENCODING reports it.
+    pub fn encoding_name(&self) -> &'static str {
+        match self {
+            Self::List(list) => list.encoding(),
+            Self::Set(set) => set.encoding(),
+            Self::Hash(hash) => hash.encoding(),
+            Self::SortedSet(zset) => zset.encoding(),
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Set(set) => set.len(),
+            Self::Hash(hash) => hash.len(),
+            Self::SortedSet(zset) => zset.len(),
+        }
+    }
+
+    /// Whether there are no elements: such a key must not stay.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory behind the entry, estimated from `samples` elements of a set or hash (all
+    /// of them if 0).
+    pub fn memory_bytes(&self, samples: usize) -> usize {
+        match self {
+            Self::List(list) => list.memory_bytes(),
+            Self::Set(set) => set.memory_bytes(samples),
+            Self::Hash(hash) => hash.memory_bytes(samples),
+            Self::SortedSet(zset) => zset.memory_bytes(),
+        }
+    }
+
+    /// How many allocations freeing the value touches, roughly.
+    pub fn free_effort(&self) -> usize {
+        match self.encoding_name() {
+            "listpack" | "listpackex" | "intset" => 1,
+            _ => self.len(),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! One of the 1,024 lockable parts of the keyspace.
+//!
+//! ```text
+//! Shard (own cache lines)
+//! ├─ lock            readers-writer, taken only through `Keyspace::lock`
+//! └─ ShardState      reached only through a guard that holds the lock
+//!    ├─ first        database 0, inline: the one nearly everybody uses
+//!    ├─ rest         databases 1..n
+//!    ├─ expiry       deadlines of the keys that have one
+//!    ├─ watches      WATCHed keys and who watches them
+//!    └─ waiters      blocked clients by key, oldest first
+//! ```
+//!
+//! Which shard a key belongs to is decided in one function, [`shard_of`].
+
+use kiln_base::hash::key_hash;
+use kiln_base::sync::RawLock;
+use kiln_data::table::Table;
+
+use crate::entry::Entry;
+use crate::expiry::ExpiryIndex;
+use crate::waiters::Waiters;
+use crate::watch::Watches;
+
+/// Number of shards. A power of two, far above the number of workers, so that two of 160 workers
+/// seldom want the same one.
+pub const SHARD_COUNT: usize = 1 << SHARD_BITS;
+const SHARD_BITS: u32 = 10;
+
+/// Index of a shard, below [`SHARD_COUNT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardId(u16);
+
+impl ShardId {
+    /// The shard with this index.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is not below [`SHARD_COUNT`].
+    pub fn new(index: usize) -> Self {
+        assert!(index < SHARD_COUNT, "shard {index} does not exist");
+        Self(index as u16)
+    }
+
+    /// The index, for array access.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// All shards in lock order.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> {
+        (0..SHARD_COUNT).map(Self::new)
+    }
+}
+
+/// A key's hash and shard, computed once per command and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyPlace {
+    /// `key_hash` of the whole key.
+    pub hash: u64,
+    /// Where the key lives.
+    pub shard: ShardId,
+}
+
+/// The hash and the shard of `key`. Keys with the same `{hash tag}` share a shard, so what is
+/// single-slot in a cluster is single-lock here.
+#[inline]
+pub fn place_of(key: &[u8]) -> KeyPlace {
+    let hash = key_hash(key);
+    let tagged = match hash_tag(key) {
+        Some(tag) => key_hash(tag),
+        None => hash,
+    };
+    KeyPlace { hash, shard: ShardId((tagged >> (64 - SHARD_BITS)) as u16) }
+}
+
+/// The shard of `key`.
+#[inline]
+pub fn shard_of(key: &[u8]) -> ShardId {
+    place_of(key).shard
+}
+
+/// What stands between the first `{` and the next `}`, if that is not empty: Redis Cluster's rule.
+#[inline]
+fn hash_tag(key: &[u8]) -> Option<&[u8]> {
+    let open = memchr::memchr(b'{', key)?;
+    let rest = &key[open + 1..];
+    let close = memchr::memchr(b'}', rest)?;
+    (close > 0).then(|| &rest[..close])
+}
+
+/// One database's part in one shard.
+#[derive(Default)]
+pub struct Db {
+    /// The entries, expired ones that nobody has met yet included.
+    pub table: Table<Entry>,
+    /// How many of them have an expiry time.
+    pub volatile_count: usize,
+}
+
+/// Everything a shard's lock protects.
+pub struct ShardState {
+    first: Db,
+    rest: Box<[Db]>,
+    /// Deadlines of keys with an expiry time.
+    pub expiry: ExpiryIndex,
+    /// Keys that somebody WATCHes.
+    pub watches: Watches,
+    /// Clients blocked on keys of this shard.
+    pub waiters: Waiters,
+}
+
+impl ShardState {
+    fn new(databases: usize) -> Self {
+        Self {
+            first: Db::default(),
+            rest: (1..databases).map(|_| Db::default()).collect(),
+            expiry: ExpiryIndex::default(),
+            watches: Watches::default(),
+            waiters: Waiters::default(),
+        }
+    }
+
+    /// Database `index`.
+    #[inline]
+    pub fn db(&self, index: usize) -> &Db {
+        if index == 0 { &self.first } else { &self.rest[index - 1] }
+    }
+
+    /// Database `index`, to change it.
+    #[inline]
+    pub fn db_mut(&mut self, index: usize) -> &mut Db {
+        if index == 0 { &mut self.first } else { &mut self.rest[index - 1] }
+    }
+
+    /// How many databases there are.
+    pub fn db_count(&self) -> usize {
+        1 + self.rest.len()
+    }
+
+    /// Exchanges two databases of this shard.
+    pub fn swap_dbs(&mut self, a: usize, b: usize) {
+        if a == b {
+            return;
+        }
+        let (low, high) = (a.min(b), a.max(b));
+        if low == 0 {
+            std::mem::swap(&mut self.first, &mut self.rest[high - 1]);
+        } else {
+            self.rest.swap(low - 1, high - 1);
+        }
+        self.expiry.swap_dbs(a, b);
+    }
+}
+
+/// A shard: its lock and, behind it, its state. 128 bytes of alignment keep neighbours apart
+/// from each other and from the adjacent-line prefetcher.
+#[repr(align(128))]
+pub(crate) struct Shard {
+    pub(crate) lock: RawLock,
+    pub(crate) state: std::cell::UnsafeCell<ShardState>,
+}
+
+impl Shard {
+    pub(crate) fn new(databases: usize) -> Self {
+        Self {
+            lock: RawLock::new(),
+            state: std::cell::UnsafeCell::new(ShardState::new(databases)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hash_tag, shard_of};
+
+    #[test]
+    fn a_hash_tag_decides_the_shard() {
+        assert_eq!(hash_tag(b"{user}:1"), Some(&b"user"[..]));
+        assert_eq!(hash_tag(b"a{b}{c}"), Some(&b"b"[..]));
+        assert_eq!(hash_tag(b"a{}b{c}"), None);
+        assert_eq!(hash_tag(b"a{b"), None);
+        assert_eq!(shard_of(b"{user}:1"), shard_of(b"{user}:2"));
+        assert_eq!(shard_of(b"{user}:1"), shard_of(b"user"));
+    }
+}

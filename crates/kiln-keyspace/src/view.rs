@@ -1,0 +1,970 @@
+#![expect(unsafe_code, reason = "entries are lent for as long as the view's hold lasts")]
+
+//! What a command handler may touch: the keys of the shards that the executor locked for it.
+//!
+//! A handler gets `&View` (shared hold: reading only) or `&mut View` (exclusive hold). Reading
+//! hides expired keys; an exclusive view removes them when it meets them, as Redis does. Every
+//! change is announced with [`View::changed`], after it was made.
+//!
+//! The clock is the executor's, read once for a command: within it no key expires by itself.
+
+use std::cell::Cell;
+
+use kiln_base::clock::UnixMs;
+use kiln_base::sync::Arc;
+use kiln_base::sync::LockMode;
+use kiln_data::hash::Hash;
+use kiln_data::list::List;
+use kiln_data::set::Set;
+use kiln_data::table;
+use kiln_data::zset::ZSet;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use crate::effects::{Effect, Effects, KeyEvent};
+use crate::entry::{Entry, SHARED_MIN, StringRef, Value};
+use crate::event::Event;
+use crate::eviction::access_clock;
+use crate::expiry::SweepReport;
+use crate::keyspace::Hold;
+use crate::object::Object;
+use crate::settings::Settings;
+use crate::shard::{KeyPlace, ShardId, ShardState, place_of};
+use crate::waiters::Waiter;
+use crate::watch::WatchToken;
+
+/// Freeing an entry of more than this many parts is left to the reclaimer.
+const GARBAGE_MIN: usize = 64;
+
+/// The key holds a value of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongType;
+
+/// What becomes of a key's expiry when its value is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// The key loses it.
+    Clear,
+    /// The key keeps what it has.
+    Keep,
+    /// The key gets this one.
+    At(UnixMs),
+}
+
+/// A key of a planned command: the address of its bytes, and its place.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedKey {
+    address: usize,
+    /// Hash and shard.
+    pub place: KeyPlace,
+}
+
+impl PlannedKey {
+    /// Computes the place of `key`.
+    #[inline]
+    pub fn new(key: &[u8]) -> Self {
+        Self { address: key.as_ptr() as usize, place: place_of(key) }
+    }
+}
+
+/// The window of one command on the keyspace.
+pub struct View<'v> {
+    hold: Hold<'v>,
+    db: usize,
+    now: UnixMs,
+    settings: &'v Settings,
+    effects: &'v mut Effects,
+    /// The places of the command's keys, computed when it was planned. Handlers mostly take keys
+    /// in order, so the next one is tried first.
+    places: &'v [PlannedKey],
+    next_place: Cell<usize>,
+    touch: bool,
+    seed: Cell<u64>,
+    hits: Cell<u32>,
+    misses: Cell<u32>,
+}
+
+impl<'v> View<'v> {
+    /// A view of database `db` through `hold`.
+    pub fn new(
+        hold: Hold<'v>,
+        db: usize,
+        now: UnixMs,
+        settings: &'v Settings,
+        effects: &'v mut Effects,
+    ) -> Self {
+        Self {
+            hold,
+            db,
+            now,
+            settings,
+            effects,
+            places: &[],
+            next_place: Cell::new(0),
+            touch: true,
+            seed: Cell::new(0),
+            hits: Cell::new(0),
+            misses: Cell::new(0),
+        }
+    }
+
+    /// Spares hashing keys again whose places the executor computed to plan the command.
+    #[inline]
+    #[must_use]
+    pub fn with_places(mut self, places: &'v [PlannedKey]) -> Self {
+        self.places = places;
+        self
+    }
+
+    /// Keys that reading found and did not find so far.
+    #[inline]
+    pub fn hits_and_misses(&self) -> (u32, u32) {
+        (self.hits.get(), self.misses.get())
+    }
+
+    /// Seeds [`View::rng`].
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        self.seed.set(seed);
+        self
+    }
+
+    /// Leaves the access clocks alone (CLIENT NO-TOUCH).
+    #[must_use]
+    pub fn without_touch(mut self) -> Self {
+        self.touch = false;
+        self
+    }
+
+    /// The instant of the command.
+    #[inline]
+    pub fn now(&self) -> UnixMs {
+        self.now
+    }
+
+    /// Number of the database that keys mean.
+    #[inline]
+    pub fn db(&self) -> usize {
+        self.db
+    }
+
+    /// How many databases there are.
+    pub fn databases(&self) -> usize {
+        self.hold.keyspace().databases()
+    }
+
+    /// Lets keys mean database `db`, for COPY and MOVE; returns the one before.
+    pub fn select(&mut self, db: usize) -> usize {
+        std::mem::replace(&mut self.db, db)
+    }
+
+    /// The configuration that handlers read.
+    #[inline]
+    pub fn settings(&self) -> &'v Settings {
+        self.settings
+    }
+
+    /// A generator of its own for this command; seeded by the executor, so runs can be replayed.
+    pub fn rng(&self) -> SmallRng {
+        let seed = self.seed.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.seed.set(seed);
+        SmallRng::seed_from_u64(seed)
+    }
+
+    // Reading
+
+    /// The entry at `key`, unless it is missing or expired. Its access clock moves.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let Some(entry) = self.peek(key) else {
+            self.misses.set(self.misses.get() + 1);
+            return None;
+        };
+        self.hits.set(self.hits.get() + 1);
+        self.mark_access(&entry);
+        Some(entry)
+    }
+
+    /// The entry at `key`, unless it is missing or expired; the access clock stays.
+    #[inline]
+    pub fn peek(&self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let place = self.place(key);
+        let found = self.hold.state(place.shard).db(self.db).table.find(place.hash, key)?;
+        (!found.is_expired(self.now)).then(|| EntryRef::new(found))
+    }
+
+    /// Whether there is a value at `key`.
+    pub fn exists(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The string at `key`.
+    #[inline]
+    pub fn string(&self, key: &[u8]) -> Result<Option<StringRef<'_>>, WrongType> {
+        match self.get(key).map(EntryRef::value) {
+            None => Ok(None),
+            Some(Value::String(string)) => Ok(Some(string)),
+            Some(Value::Object(_)) => Err(WrongType),
+        }
+    }
+
+    /// The list at `key`.
+    pub fn list(&self, key: &[u8]) -> Result<Option<&List>, WrongType> {
+        match self.get(key).map(EntryRef::value) {
+            None => Ok(None),
+            Some(Value::Object(Object::List(list))) => Ok(Some(list)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The set at `key`.
+    pub fn set(&self, key: &[u8]) -> Result<Option<&Set>, WrongType> {
+        match self.get(key).map(EntryRef::value) {
+            None => Ok(None),
+            Some(Value::Object(Object::Set(set))) => Ok(Some(set)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The hash at `key`.
+    pub fn hash(&self, key: &[u8]) -> Result<Option<&Hash>, WrongType> {
+        match self.get(key).map(EntryRef::value) {
+            None => Ok(None),
+            Some(Value::Object(Object::Hash(hash))) => Ok(Some(hash)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The sorted set at `key`.
+    pub fn zset(&self, key: &[u8]) -> Result<Option<&ZSet>, WrongType> {
+        match self.get(key).map(EntryRef::value) {
+            None => Ok(None),
+            Some(Value::Object(Object::SortedSet(zset))) => Ok(Some(zset)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    // Writing
+
+    /// Makes `key` hold a string.
+    pub fn set_string(&mut self, key: &[u8], value: &[u8], ttl: Ttl) {
+        if value.len() >= SHARED_MIN {
+            let value = Arc::new(value.to_vec());
+            self.store(key, ttl, |entry| entry.set_shared(Arc::clone(&value)), |at| {
+                Entry::shared(key, Arc::clone(&value), at)
+            });
+        } else {
+            self.store(key, ttl, |entry| entry.set_string(value), |at| Entry::string(key, value, at));
+        }
+    }
+
+    /// Makes `key` hold an integer; a key that exists keeps its expiry.
+    pub fn set_int_keep_ttl(&mut self, key: &[u8], number: i64) {
+        self.store(key, Ttl::Keep, |entry| entry.set_int(number), |at| {
+            let mut text = [0; 20];
+            Entry::string(key, kiln_base::number::format_i64(number, &mut text), at)
+        });
+    }
+
+    /// Makes `key` hold an object that is not empty.
+    pub fn set_object(&mut self, key: &[u8], object: Object, ttl: Ttl) {
+        debug_assert!(!object.is_empty(), "an empty value must not stay in the keyspace");
+        let at = match ttl {
+            Ttl::Clear => None,
+            Ttl::Keep => self.peek(key).and_then(|entry| entry.expire_at_ms()),
+            Ttl::At(at) => Some(at),
+        };
+        if let Some(old) = self.remove(key) {
+            self.discard(old);
+        }
+        self.insert(Entry::object(key, object, at));
+    }
+
+    /// The object at `key` to change in place, or an error if it is a string.
+    fn object_mut(&mut self, key: &[u8]) -> Result<Option<&mut Object>, WrongType> {
+        let place = self.live_place(key);
+        let Some(found) = self.table(place.shard).find(place.hash, key) else { return Ok(None) };
+        let entry = EntryRef::new(found);
+        self.mark_access(&entry);
+        // SAFETY: the exclusive hold behind `&mut self` (checked by `live_place`) makes this the
+        // only reference to the entry for as long as the result borrows `self`.
+        let entry = unsafe { entry.into_mut() };
+        entry.ok_or(WrongType).map(Some)
+    }
+
+    fn object_or_insert(
+        &mut self,
+        key: &[u8],
+        new: impl FnOnce() -> Object,
+    ) -> Result<&mut Object, WrongType> {
+        if self.peek(key).is_none() {
+            self.live_place(key);
+            self.insert(Entry::object(key, new(), None));
+        }
+        self.object_mut(key).map(|found| found.expect("the entry was just made sure of"))
+    }
+
+    /// The list at `key`, to change it. A handler that may have emptied it must call
+    /// [`View::remove_if_empty`]; likewise for the other types.
+    pub fn list_mut(&mut self, key: &[u8]) -> Result<Option<&mut List>, WrongType> {
+        match self.object_mut(key)? {
+            None => Ok(None),
+            Some(Object::List(list)) => Ok(Some(list)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The list at `key`, made if missing: the handler must then add something.
+    pub fn list_or_new(&mut self, key: &[u8]) -> Result<&mut List, WrongType> {
+        match self.object_or_insert(key, || Object::List(List::new()))? {
+            Object::List(list) => Ok(list),
+            _ => Err(WrongType),
+        }
+    }
+
+    /// The set at `key`, to change it.
+    pub fn set_mut(&mut self, key: &[u8]) -> Result<Option<&mut Set>, WrongType> {
+        match self.object_mut(key)? {
+            None => Ok(None),
+            Some(Object::Set(set)) => Ok(Some(set)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The set at `key`, made by `new` if missing: the handler must then add something.
+    pub fn set_or_insert(
+        &mut self,
+        key: &[u8],
+        new: impl FnOnce() -> Set,
+    ) -> Result<&mut Set, WrongType> {
+        match self.object_or_insert(key, || Object::Set(new()))? {
+            Object::Set(set) => Ok(set),
+            _ => Err(WrongType),
+        }
+    }
+
+    /// The hash at `key`, to change it.
+    pub fn hash_mut(&mut self, key: &[u8]) -> Result<Option<&mut Hash>, WrongType> {
+        match self.object_mut(key)? {
+            None => Ok(None),
+            Some(Object::Hash(hash)) => Ok(Some(hash)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The hash at `key`, made if missing: the handler must then add something.
+    pub fn hash_or_new(&mut self, key: &[u8]) -> Result<&mut Hash, WrongType> {
+        match self.object_or_insert(key, || Object::Hash(Hash::new()))? {
+            Object::Hash(hash) => Ok(hash),
+            _ => Err(WrongType),
+        }
+    }
+
+    /// The sorted set at `key`, to change it.
+    pub fn zset_mut(&mut self, key: &[u8]) -> Result<Option<&mut ZSet>, WrongType> {
+        match self.object_mut(key)? {
+            None => Ok(None),
+            Some(Object::SortedSet(zset)) => Ok(Some(zset)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// The sorted set at `key`, made by `new` if missing: the handler must then add something.
+    pub fn zset_or_insert(
+        &mut self,
+        key: &[u8],
+        new: impl FnOnce() -> ZSet,
+    ) -> Result<&mut ZSet, WrongType> {
+        match self.object_or_insert(key, || Object::SortedSet(new()))? {
+            Object::SortedSet(zset) => Ok(zset),
+            _ => Err(WrongType),
+        }
+    }
+
+    /// Removes `key` if its value has no elements left; says whether it did. Announces nothing.
+    pub fn remove_if_empty(&mut self, key: &[u8]) -> bool {
+        let empty = self.peek(key).is_some_and(|entry| {
+            matches!(entry.value(), Value::Object(object) if object.is_empty())
+        });
+        if empty && let Some(entry) = self.remove(key) {
+            self.discard(entry);
+        }
+        empty
+    }
+
+    /// Lends the entry at `key` for a change that keeps its key, such as [`Entry::append`] or
+    /// [`Entry::set_expire_at_ms`].
+    pub fn update<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+        let place = self.live_place(key);
+        let db = self.db;
+        let state = self.hold.state_mut(place.shard);
+        let mut cell = state.db_mut(db).table.find_mut(place.hash, key)?;
+        let (result, before, after) = cell.with_mut(|entry| {
+            let before = entry.expire_at_ms();
+            let result = change(entry);
+            (result, before, entry.expire_at_ms())
+        });
+        if before != after {
+            reindex(state, db, place.hash, before, after);
+        }
+        Some(result)
+    }
+
+    /// Takes the entry at `key` out of the keyspace. Announces nothing.
+    pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+        let place = self.live_place(key);
+        self.remove_at(place, key)
+    }
+
+    /// Removes the entry at `key`; says whether there was one. Announces nothing.
+    pub fn delete(&mut self, key: &[u8]) -> bool {
+        let found = self.remove(key);
+        let existed = found.is_some();
+        if let Some(entry) = found {
+            self.discard(entry);
+        }
+        existed
+    }
+
+    /// Puts `entry` into the keyspace.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, if its key is there already.
+    pub fn insert(&mut self, entry: Entry) {
+        let place = self.place(entry.key());
+        debug_assert!(self.peek(entry.key()).is_none(), "the key must be absent");
+        entry.set_access(self.clock(None));
+        if self.wants(Event::New) {
+            self.effects.events.push(KeyEvent {
+                db: self.db,
+                event: Event::New,
+                key: entry.key().into(),
+            });
+        }
+        let db = self.db;
+        let state = self.hold.state_mut(place.shard);
+        reindex(state, db, place.hash, None, entry.expire_at_ms());
+        if let Some(at) = next_field_expiry(&entry) {
+            state.expiry.add(at, db, place.hash);
+        }
+        state.db_mut(db).table.insert_unique(place.hash, entry);
+    }
+
+    /// Tells the expiry index that the next expiry among the fields of the hash at `key` may have
+    /// moved; `before` is what [`Hash::next_expiry`] said before the change.
+    pub fn field_expiry_moved(&mut self, key: &[u8], before: Option<UnixMs>) {
+        let place = self.place(key);
+        let db = self.db;
+        let after = self.peek(key).and_then(|entry| next_field_expiry(&entry));
+        let state = self.hold.state_mut(place.shard);
+        if before != after {
+            if let Some(at) = before {
+                state.expiry.remove(at, db, place.hash);
+            }
+            if let Some(at) = after {
+                state.expiry.add(at, db, place.hash);
+            }
+        }
+    }
+
+    /// Frees a removed entry: here if that is quick, else after the locks are gone.
+    pub fn discard(&mut self, entry: Entry) {
+        if entry.free_effort() > GARBAGE_MIN {
+            self.effects.garbage.push(entry);
+        }
+    }
+
+    // Announcing
+
+    /// Says that `key` was changed: watchers are touched, waiting clients become ready, an event
+    /// is kept for subscribers.
+    #[inline]
+    pub fn changed(&mut self, key: &[u8], event: Event) {
+        self.effects.dirty += 1;
+        self.signal(key);
+        self.event(key, event);
+    }
+
+    /// Touches the watchers of `key` and readies its waiters, without an event.
+    #[inline]
+    pub fn signal(&mut self, key: &[u8]) {
+        let place = self.place(key);
+        let db = self.db;
+        let state = self.hold.state(place.shard);
+        if !state.watches.is_empty() {
+            state.watches.touch(db, key);
+        }
+        if !state.waiters.is_empty() && state.waiters.contains(db, key) {
+            self.effects.ready.push((db, key.into()));
+        }
+    }
+
+    /// Keeps an event for subscribers.
+    #[inline]
+    pub fn event(&mut self, key: &[u8], event: Event) {
+        if self.wants(event) {
+            self.effects.events.push(KeyEvent { db: self.db, event, key: key.into() });
+        }
+    }
+
+    /// Counts further changes of one command, such as the second of two popped elements.
+    pub fn count_changes(&mut self, more: u64) {
+        self.effects.dirty += more;
+    }
+
+    /// How many changes the command has made so far.
+    pub fn changes(&self) -> u64 {
+        self.effects.dirty
+    }
+
+    /// Journals these words instead of the command as it was sent.
+    pub fn journal<'w>(&mut self, words: impl IntoIterator<Item = &'w [u8]>) {
+        self.effects.rewritten = true;
+        if self.effects.journaling {
+            let words = words.into_iter().map(Box::from).collect();
+            self.effects.journal.push(Effect { db: self.db, words });
+        }
+    }
+
+    /// Journals that `key` is gone, besides whatever else the command does.
+    pub fn journal_del(&mut self, key: &[u8]) {
+        if self.effects.journaling {
+            let words = vec![Box::from(&b"DEL"[..]), Box::from(key)];
+            self.effects.journal.push(Effect { db: self.db, words });
+        }
+    }
+
+    // Whole databases and shards
+
+    /// Every held shard.
+    pub fn held_shards(&self) -> impl Iterator<Item = ShardId> + use<'_, 'v> {
+        ShardId::all().filter(|shard| self.hold.shards().contains(*shard))
+    }
+
+    /// Number of entries of database `db` in the held shards, expired ones included.
+    pub fn db_len(&self, db: usize) -> usize {
+        self.held_shards().map(|shard| self.hold.state(shard).db(db).table.len()).sum()
+    }
+
+    /// Number of entries of `db` in the held shards that have an expiry time.
+    pub fn volatile_len(&self, db: usize) -> usize {
+        self.held_shards().map(|shard| self.hold.state(shard).db(db).volatile_count).sum()
+    }
+
+    /// Goes on with a scan of the view's database in one shard; see
+    /// [`kiln_data::table::Table::scan`]. Expired entries are passed over.
+    pub fn scan_shard(
+        &self,
+        shard: ShardId,
+        cursor: u64,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> u64 {
+        self.hold.state(shard).db(self.db).table.scan(cursor, |entry| {
+            if !entry.is_expired(self.now) {
+                visit(EntryRef::new(entry));
+            }
+        })
+    }
+
+    /// A random entry of the view's database in `shard`, which may be expired.
+    pub fn random_in_shard(&self, shard: ShardId, rng: &mut SmallRng) -> Option<EntryRef<'_>> {
+        self.hold.state(shard).db(self.db).table.random(rng).map(EntryRef::new)
+    }
+
+    /// Removes every key of database `db` from the held shards and touches their watchers.
+    /// Returns the tables, which the caller frees after the locks are gone.
+    pub fn flush_db(&mut self, db: usize) -> Vec<table::Table<Entry>> {
+        let now = self.now;
+        let shards: Vec<_> = self.held_shards().collect();
+        let mut flushed = Vec::new();
+        for shard in shards {
+            let state = self.hold.state_mut(shard);
+            touch_existing(state, db, now);
+            state.expiry.clear_db(db);
+            let part = state.db_mut(db);
+            part.volatile_count = 0;
+            if !part.table.is_empty() {
+                self.effects.dirty += part.table.len() as u64;
+                flushed.push(std::mem::take(&mut part.table));
+            }
+        }
+        flushed
+    }
+
+    /// Exchanges two databases in the held shards, touches the watchers of keys in either, and
+    /// readies waiters whose key appears by it.
+    pub fn swap_dbs(&mut self, a: usize, b: usize) {
+        let now = self.now;
+        let shards: Vec<_> = self.held_shards().collect();
+        for shard in shards {
+            let state = self.hold.state_mut(shard);
+            touch_existing(state, a, now);
+            touch_existing(state, b, now);
+            state.swap_dbs(a, b);
+            touch_existing(state, a, now);
+            touch_existing(state, b, now);
+            for db in [a, b] {
+                for key in state.waiters.keys(db) {
+                    if state.db(db).table.find(place_of(&key).hash, &key).is_some() {
+                        self.effects.ready.push((db, key));
+                    }
+                }
+            }
+        }
+        self.effects.dirty += 1;
+    }
+
+    /// Removes keys of `shard` whose time has come, at most `max`.
+    pub fn sweep(&mut self, shard: ShardId, max: usize) -> SweepReport {
+        let mut report = SweepReport::default();
+        let before = self.db;
+        while report.expired < max {
+            let state = self.hold.state_mut(shard);
+            let Some((at, db, hash)) = state.expiry.first_due(self.now) else { break };
+            let due = due_at(&state.db(db).table, hash, at, self.now);
+            self.db = db;
+            match due {
+                Due::Key(key) => {
+                    self.live_place(&key);
+                }
+                Due::Fields(key) => report.expired += self.sweep_fields(&key, max, at, hash),
+                // The fields of a hash changed since, or two keys shared the item.
+                Due::Nothing => self.hold.state_mut(shard).expiry.remove(at, db, hash),
+            }
+            report.expired += 1;
+        }
+        self.db = before;
+        report.more = self.hold.state(shard).expiry.first_due(self.now).is_some();
+        report
+    }
+
+    /// Removes expired fields of the hash at `key`, at most `max`, and the key with the last one.
+    fn sweep_fields(&mut self, key: &[u8], max: usize, at: UnixMs, hash: u64) -> usize {
+        let (now, db) = (self.now, self.db);
+        let shard = self.place(key).shard;
+        let mut fields: Vec<Box<[u8]>> = Vec::new();
+        let Ok(Some(value)) = self.hash_mut(key) else { return 0 };
+        let before = value.next_expiry();
+        let removed = value.remove_expired(now, max, |field| fields.push(field.into()));
+        self.field_expiry_moved(key, before);
+        if before != Some(at) {
+            // The item was another, older one of the same bucket.
+            self.hold.state_mut(shard).expiry.remove(at, db, hash);
+        }
+        if removed > 0 {
+            if self.effects.journaling {
+                let words = [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(|field| &**field));
+                let words = words.map(Box::from).collect();
+                self.effects.journal.push(Effect { db, words });
+            }
+            self.changed(key, Event::HExpired);
+            if self.remove_if_empty(key) {
+                self.changed(key, Event::Del);
+            }
+        }
+        removed
+    }
+
+    // Watches and waiters, for the executor
+
+    /// Registers a watcher of `key`. Says whether the key is expired already but still there.
+    pub fn watch(&mut self, key: &[u8], token: &Arc<WatchToken>) -> bool {
+        let place = self.place(key);
+        let (db, now) = (self.db, self.now);
+        let state = self.hold.state_mut(place.shard);
+        state.watches.add(db, key, token);
+        state.db(db).table.find(place.hash, key).is_some_and(|entry| entry.is_expired(now))
+    }
+
+    /// Removes a watcher of `key`.
+    pub fn unwatch(&mut self, key: &[u8], token: &Arc<WatchToken>) {
+        let (shard, db) = (self.place(key).shard, self.db);
+        self.hold.state_mut(shard).watches.remove(db, key, token);
+    }
+
+    /// Whether `key` is there but expired.
+    pub fn is_expired(&self, key: &[u8]) -> bool {
+        let place = self.place(key);
+        let table = &self.hold.state(place.shard).db(self.db).table;
+        table.find(place.hash, key).is_some_and(|entry| entry.is_expired(self.now))
+    }
+
+    /// Puts `waiter` at the end of the queue of `key`.
+    pub fn wait(&mut self, key: &[u8], waiter: &Arc<dyn Waiter>) {
+        let (shard, db) = (self.place(key).shard, self.db);
+        self.hold.state_mut(shard).waiters.add(db, key, waiter);
+    }
+
+    /// Takes `waiter` out of the queue of `key`.
+    pub fn unwait(&mut self, key: &[u8], waiter: &Arc<dyn Waiter>) {
+        let (shard, db) = (self.place(key).shard, self.db);
+        self.hold.state_mut(shard).waiters.remove(db, key, waiter);
+    }
+
+    /// Who waits for `key`, oldest first.
+    pub fn waiting(&mut self, key: &[u8]) -> Vec<Arc<dyn Waiter>> {
+        let (shard, db) = (self.place(key).shard, self.db);
+        self.hold.state_mut(shard).waiters.queue(db, key)
+    }
+
+    // Inside
+
+    #[inline]
+    fn place(&self, key: &[u8]) -> KeyPlace {
+        let address = key.as_ptr() as usize;
+        let next = self.next_place.get();
+        // An empty key may share its address with its neighbour, so its length is looked at too.
+        if let Some(planned) = self.places.get(next)
+            && planned.address == address
+            && !key.is_empty()
+        {
+            if self.places.len() > 1 {
+                self.next_place.set((next + 1) % self.places.len());
+            }
+            return planned.place;
+        }
+        place_of(key)
+    }
+
+    fn table(&self, shard: ShardId) -> &table::Table<Entry> {
+        &self.hold.state(shard).db(self.db).table
+    }
+
+    fn wants(&self, event: Event) -> bool {
+        self.effects.notify_classes & event.class().0 != 0
+    }
+
+    fn clock(&self, old: Option<u32>) -> u32 {
+        access_clock(self.settings, self.now, old, || {
+            // A 53-bit fraction, from the command's own seed.
+            use rand::RngExt as _;
+            self.rng().random()
+        })
+    }
+
+    #[inline]
+    fn mark_access(&self, entry: &Entry) {
+        if self.touch {
+            entry.set_access(self.clock(Some(entry.access())));
+        }
+    }
+
+    /// The place of `key` after an expired entry there was removed. All writing passes here.
+    #[inline]
+    fn live_place(&mut self, key: &[u8]) -> KeyPlace {
+        assert!(self.hold.mode() == LockMode::Exclusive, "a shared hold cannot change anything");
+        let place = self.place(key);
+        let now = self.now;
+        if self.table(place.shard).find(place.hash, key).is_some_and(|entry| entry.is_expired(now)) {
+            self.expire(place, key);
+        }
+        place
+    }
+
+    #[cold]
+    fn expire(&mut self, place: KeyPlace, key: &[u8]) {
+        if let Some(entry) = self.remove_at(place, key) {
+            self.discard(entry);
+        }
+        self.effects.expired += 1;
+        self.journal_del(key);
+        let state = self.hold.state(place.shard);
+        if !state.watches.is_empty() {
+            state.watches.touch(self.db, key);
+        }
+        self.event(key, Event::Expired);
+    }
+
+    fn remove_at(&mut self, place: KeyPlace, key: &[u8]) -> Option<Entry> {
+        let db = self.db;
+        let state = self.hold.state_mut(place.shard);
+        let entry = state.db_mut(db).table.remove(place.hash, key)?;
+        reindex(state, db, place.hash, entry.expire_at_ms(), None);
+        if let Some(at) = next_field_expiry(&entry) {
+            state.expiry.remove(at, db, place.hash);
+        }
+        Some(entry)
+    }
+
+    /// Changes the entry at `key` in place, or inserts a new one.
+    fn store(
+        &mut self,
+        key: &[u8],
+        ttl: Ttl,
+        change: impl FnOnce(&mut Entry),
+        make: impl FnOnce(Option<UnixMs>) -> Entry,
+    ) {
+        assert!(self.hold.mode() == LockMode::Exclusive, "a shared hold cannot change anything");
+        let place = self.place(key);
+        let (db, now) = (self.db, self.now);
+        let clock = self.clock(None);
+        let wants_new = self.wants(Event::New);
+        let state = self.hold.state_mut(place.shard);
+        let mut expired = false;
+        match state.db_mut(db).table.entry(place.hash, key) {
+            table::Entry::Occupied(mut cell) => {
+                expired = cell.get().is_expired(now);
+                let mut garbage = None;
+                let fields = next_field_expiry(&cell.get());
+                let (before, after) = cell.with_mut(|entry| {
+                    let before = entry.expire_at_ms();
+                    if entry.free_effort() > GARBAGE_MIN {
+                        let nothing = || Object::List(List::new());
+                        garbage = entry.as_object_mut().map(|object| std::mem::replace(object, nothing()));
+                    }
+                    change(entry);
+                    match ttl {
+                        Ttl::Keep if !expired => {}
+                        Ttl::At(at) => entry.set_expire_at_ms(Some(at)),
+                        Ttl::Clear | Ttl::Keep => {
+                            if before.is_some() {
+                                entry.set_expire_at_ms(None);
+                            }
+                        }
+                    }
+                    entry.set_access(clock);
+                    (before, entry.expire_at_ms())
+                });
+                if before != after {
+                    reindex(state, db, place.hash, before, after);
+                }
+                if let Some(at) = fields {
+                    state.expiry.remove(at, db, place.hash);
+                }
+                if let Some(object) = garbage {
+                    self.effects.garbage.push(Entry::object(key, object, None));
+                }
+            }
+            table::Entry::Vacant(vacant) => {
+                let at = if let Ttl::At(at) = ttl { Some(at) } else { None };
+                let entry = make(at);
+                entry.set_access(clock);
+                vacant.insert(entry);
+                if at.is_some() {
+                    reindex(state, db, place.hash, None, at);
+                }
+                if wants_new {
+                    self.event(key, Event::New);
+                }
+            }
+        }
+        if expired {
+            self.effects.expired += 1;
+            self.event(key, Event::Expired);
+        }
+    }
+}
+
+/// Keeps the expiry index in step with one entry's expiry.
+fn reindex(
+    state: &mut ShardState,
+    db: usize,
+    hash: u64,
+    before: Option<UnixMs>,
+    after: Option<UnixMs>,
+) {
+    if let Some(at) = before {
+        state.expiry.remove(at, db, hash);
+        state.db_mut(db).volatile_count -= 1;
+    }
+    if let Some(at) = after {
+        state.expiry.add(at, db, hash);
+        state.db_mut(db).volatile_count += 1;
+    }
+}
+
+/// The next time at which a field of the hash in `entry` expires.
+fn next_field_expiry(entry: &Entry) -> Option<UnixMs> {
+    match entry.as_object() {
+        Some(Object::Hash(hash)) => hash.next_expiry(),
+        _ => None,
+    }
+}
+
+/// What an item of the expiry index means when its time has come.
+enum Due {
+    /// This key expires.
+    Key(Vec<u8>),
+    /// Fields of the hash at this key do.
+    Fields(Vec<u8>),
+    /// Nothing: it is out of date.
+    Nothing,
+}
+
+/// What the item with these hash bits and this deadline means.
+fn due_at(table: &table::Table<Entry>, hash: u64, at: UnixMs, now: UnixMs) -> Due {
+    let mut due = Due::Nothing;
+    // A hash is a scan cursor: the one that visits its bucket.
+    table.scan(hash, |entry| {
+        if entry.expire_at_ms() == Some(at) {
+            due = Due::Key(entry.key().to_vec());
+        } else if matches!(due, Due::Nothing) && next_field_expiry(&entry).is_some_and(|at| now >= at) {
+            due = Due::Fields(entry.key().to_vec());
+        }
+    });
+    due
+}
+
+/// Touches the watchers of keys of `db` that exist.
+fn touch_existing(state: &ShardState, db: usize, now: UnixMs) {
+    if state.watches.is_empty() {
+        return;
+    }
+    state.watches.for_each(|of, key, tokens| {
+        let found = || state.db(db).table.find(place_of(key).hash, key);
+        if of == db && found().is_some_and(|entry| !entry.is_expired(now)) {
+            tokens.iter().for_each(|token| token.touch());
+        }
+    });
+}
+
+/// An entry, lent for as long as the view is.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a>(table::Ref<'a, Entry>);
+
+impl<'a> EntryRef<'a> {
+    fn new(found: table::Ref<'a, Entry>) -> Self {
+        Self(found)
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(self) -> Value<'a> {
+        // SAFETY: what the value points to belongs to the entry's allocation, which the table
+        // lends unchanged for `'a`; only the handle `self.0` is as short-lived as this call.
+        unsafe { std::mem::transmute::<Value<'_>, Value<'a>>(self.0.value()) }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(self) -> &'a [u8] {
+        // SAFETY: as for `value`.
+        unsafe { std::mem::transmute::<&[u8], &'a [u8]>(self.0.key()) }
+    }
+
+    /// The object of the entry, to change it in place.
+    ///
+    /// # Safety
+    ///
+    /// The caller must hold the entry's shard exclusively and lend nothing else of this entry
+    /// for `'a`.
+    unsafe fn into_mut(self) -> Option<&'a mut Object> {
+        // SAFETY: `from_raw` makes a second owner, which `ManuallyDrop` keeps from dropping.
+        let entry = unsafe { <Entry as table::Item>::from_raw(self.0.as_raw()) };
+        let mut entry = std::mem::ManuallyDrop::new(entry);
+        let object = entry.as_object_mut()?;
+        // SAFETY: the object lies in the entry's allocation, not in the handle, and the caller
+        // vouches for exclusive access during `'a`.
+        Some(unsafe { std::mem::transmute::<&mut Object, &'a mut Object>(object) })
+    }
+}
+
+impl std::ops::Deref for EntryRef<'_> {
+    type Target = Entry;
+
+    #[inline]
+    fn deref(&self) -> &Entry {
+        &self.0
+    }
+}
