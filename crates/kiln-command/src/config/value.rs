@@ -374,6 +374,12 @@ impl NotifyFlags {
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
+
+    /// The classes as bits of `kiln_keyspace::EventClass`; none if no channel is chosen.
+    pub fn classes(self) -> u32 {
+        let channels = Self::KEYSPACE.0 | Self::KEYEVENT.0;
+        if self.0 & channels == 0 { 0 } else { u32::from(self.0 & !channels) }
+    }
 }
 
 impl Setting for NotifyFlags {

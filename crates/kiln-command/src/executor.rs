@@ -1,0 +1,933 @@
+//! The executor: from the words of a batch to replies, with all locks in between.
+//!
+//! ```text
+//! batch ─► resolve, place keys ─► prefetch shard, bucket, entry ─► one after another:
+//!                                                                     admit ─► lock ─► handler
+//!          replies ◄─ settle: journal, serve waiters, unlock, events, garbage ◄──────────┘
+//! ```
+//!
+//! A batch is cut into windows of [`WINDOW`] commands. For a window the executor computes what
+//! each command is and where its keys live, then asks the processor for all shards, all buckets
+//! and all entries before it runs the first command: three cache misses for each cold key, which
+//! one after another would be most of a pipelined command's time, overlap.
+//!
+//! Lock protocol: see `kiln_keyspace::Keyspace`; its rules 3 to 5 are kept here. Waiting clients:
+//! see `blocking.rs`. A handler that fails leaves no trace: its reply is cut off, and by the rule
+//! of handlers (checks before changes) it has changed nothing.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use kiln_base::clock::{UnixMs, now_ms, now_us};
+use kiln_base::memory;
+use kiln_base::sync::{Arc, LockMode};
+use kiln_keyspace::{
+    Effect, Evicted, Hold, Locked, Object, PlannedKey, Shards, Value, View, Waiter, evict_one,
+};
+use kiln_resp::{Args, Batch, Mark, ReplyBuf, ReplyWriter};
+use rand::RngExt;
+use tokio::sync::oneshot;
+
+use crate::blocking::{BlockedClient, Outcome, Wake};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::server::{Garbage, Server, Worker};
+use crate::session::{ReplyMode, Session, Transaction, Watched};
+use crate::spec::{CommandFlags, Group, Journal, Run};
+use crate::table::{Command, allowed_before_auth};
+
+/// Commands whose keys are prefetched together. Their cache lines must fit the first level.
+const WINDOW: usize = 64;
+/// Keys of one command that are placed ahead; the rest of a longer list is hashed when used.
+const PLACED_KEYS_MAX: usize = 64;
+/// Keys evicted at most before one command runs.
+const EVICTIONS_MAX: usize = 128;
+
+/// How far a batch got.
+pub enum Progress {
+    /// All commands ran.
+    Done,
+    /// The command at this index waits; the rest of the batch runs after it.
+    Blocked {
+        /// Its index in the batch.
+        index: usize,
+        /// The waiter.
+        waiter: Arc<BlockedClient>,
+        /// Where its reply comes from.
+        receiver: oneshot::Receiver<Wake>,
+    },
+    /// The command at this index must wait for the end of CLIENT PAUSE.
+    Paused {
+        /// Its index in the batch.
+        index: usize,
+        /// When the pause ends by itself.
+        until: UnixMs,
+    },
+    /// The connection must close; what was replied goes out first.
+    Close,
+}
+
+/// A command of the window, ahead of its turn.
+struct Planned {
+    command: Result<Command, CommandError>,
+    /// Its keys in `Executor::keys`.
+    keys: std::ops::Range<usize>,
+}
+
+/// Runs batches for one worker.
+#[derive(Default)]
+pub struct Executor {
+    window: Vec<Planned>,
+    keys: Vec<PlannedKey>,
+}
+
+/// What is left to do after one command.
+enum Step {
+    Next,
+    Block(Arc<BlockedClient>, oneshot::Receiver<Wake>),
+    Pause(UnixMs),
+}
+
+impl Executor {
+    /// Runs the commands of `batch` from index `from` on, replying into `out`.
+    pub fn run_batch(
+        &mut self,
+        server: &Server,
+        worker: &mut Worker,
+        session: &mut Session,
+        buf: &[u8],
+        batch: &Batch,
+        from: usize,
+        out: &mut ReplyBuf,
+    ) -> Progress {
+        worker.refresh(server);
+        let mut start = from;
+        let mut ticks = Ticks::start();
+        while start < batch.len() {
+            let end = (start + WINDOW).min(batch.len());
+            self.plan(server, session, buf, batch, start, end);
+            for index in start..end {
+                let args = batch.args(index, buf);
+                let planned = &self.window[index - start];
+                let places = &self.keys[planned.keys.clone()];
+                let command = planned.command.clone();
+                let mut run = Running { server, worker, session, now: ticks.now_ms, places };
+                let step = run.run_one(command, &args, out, &mut ticks);
+                match step {
+                    Step::Next if session.closing => return Progress::Close,
+                    Step::Next => {}
+                    Step::Block(waiter, receiver) => {
+                        return Progress::Blocked { index, waiter, receiver };
+                    }
+                    Step::Pause(until) => return Progress::Paused { index, until },
+                }
+            }
+            start = end;
+        }
+        Progress::Done
+    }
+
+    /// Resolves the commands of a window, places their keys, and prefetches what they will touch.
+    fn plan(
+        &mut self,
+        server: &Server,
+        session: &Session,
+        buf: &[u8],
+        batch: &Batch,
+        start: usize,
+        end: usize,
+    ) {
+        self.window.clear();
+        self.keys.clear();
+        for index in start..end {
+            let args = batch.args(index, buf);
+            let command = server.commands.resolve(&args);
+            let first = self.keys.len();
+            if let Ok(command) = &command {
+                place_keys(*command, &args, &mut self.keys);
+            }
+            self.window.push(Planned { command, keys: first..self.keys.len() });
+        }
+        // A lone key gains nothing: its misses have nothing to overlap with.
+        if self.keys.len() > 1 {
+            let (keyspace, db) = (&server.keyspace, session.db);
+            for key in &self.keys {
+                keyspace.prefetch_shard(key.place.shard);
+            }
+            for key in &self.keys {
+                keyspace.prefetch_bucket(key.place.shard, db, key.place.hash);
+            }
+            for key in &self.keys {
+                keyspace.prefetch_entry(key.place.shard, db, key.place.hash);
+            }
+        }
+    }
+}
+
+/// Puts the places of the first keys of a command into `keys`.
+#[inline]
+fn place_keys(command: Command, args: &Args<'_>, keys: &mut Vec<PlannedKey>) {
+    let [spec] = command.spec.keys else {
+        let first = keys.len();
+        command.spec.for_each_key(args, |index, _| {
+            if keys.len() - first < PLACED_KEYS_MAX {
+                keys.push(PlannedKey::new(args.get(index)));
+            }
+        });
+        return;
+    };
+    let Some((first, end, step)) = spec.positions(args) else { return };
+    for index in (first..end).step_by(step.max(1)).take(PLACED_KEYS_MAX) {
+        keys.push(PlannedKey::new(args.get(index)));
+    }
+}
+
+/// All shards that a command may touch.
+fn shards_of(command: Command, args: &Args<'_>, places: &[PlannedKey]) -> Shards {
+    if let [only] = places
+        && command.spec.touches_all.is_none()
+    {
+        return Shards::One(only.place.shard);
+    }
+    let mut shards = Shards::None;
+    if command.spec.touches_all.is_some_and(|test| test(args)) {
+        return Shards::All;
+    }
+    if places.len() < PLACED_KEYS_MAX && !places.is_empty() {
+        places.iter().for_each(|key| shards.add(key.place.shard));
+    } else {
+        command.spec.for_each_key(args, |index, _| {
+            shards.add(kiln_keyspace::shard_of(args.get(index)));
+        });
+    }
+    shards
+}
+
+/// Measures commands by the time between their ends, so that each costs one reading of the clock.
+struct Ticks {
+    last: Instant,
+    now_ms: UnixMs,
+}
+
+impl Ticks {
+    fn start() -> Self {
+        Self { last: Instant::now(), now_ms: now_ms() }
+    }
+
+    /// Nanoseconds since the last lap.
+    #[inline]
+    fn lap(&mut self) -> u64 {
+        let now = Instant::now();
+        let nanos = now.duration_since(self.last).as_nanos() as u64;
+        self.last = now;
+        // A command of a batch sees the time at which it starts, to the millisecond.
+        if nanos > 100_000 {
+            self.now_ms = now_ms();
+        }
+        nanos
+    }
+}
+
+/// One command on its way.
+struct Running<'r> {
+    server: &'r Server,
+    worker: &'r mut Worker,
+    session: &'r mut Session,
+    now: UnixMs,
+    places: &'r [PlannedKey],
+}
+
+impl Running<'_> {
+    fn run_one(
+        &mut self,
+        command: Result<Command, CommandError>,
+        args: &Args<'_>,
+        out: &mut ReplyBuf,
+        ticks: &mut Ticks,
+    ) -> Step {
+        let mark = out.mark();
+        let resolved = match self.admit(command, args) {
+            Ok(Some(command)) => command,
+            Ok(None) => {
+                ReplyWriter::new(out, self.session.protocol).simple("QUEUED");
+                self.after_reply(out, mark);
+                return Step::Next;
+            }
+            Err(Refusal::Pause(until)) => return Step::Pause(until),
+            Err(Refusal::Error(error)) => {
+                self.fail(&error, out);
+                self.after_reply(out, mark);
+                return Step::Next;
+            }
+        };
+        if self.server.clients.has_monitors() {
+            self.tell_monitors(resolved, args);
+        }
+        let blocked = self.execute(resolved, args, out);
+        let nanos = ticks.lap();
+        self.worker.stats.ran(resolved.id, nanos);
+        self.worker.stats.commands_processed.add(1);
+        self.note_slow(resolved, args, nanos);
+        if let Some((waiter, receiver)) = blocked {
+            return Step::Block(waiter, receiver);
+        }
+        self.after_reply(out, mark);
+        Step::Next
+    }
+
+    /// Decides whether a command may run now: `None` if it was queued instead.
+    fn admit(
+        &mut self,
+        command: Result<Command, CommandError>,
+        args: &Args<'_>,
+    ) -> Result<Option<Command>, Refusal> {
+        let command = match command {
+            Ok(command) => command,
+            Err(error) => return Err(self.refuse(None, error)),
+        };
+        let spec = command.spec;
+        if !self.session.authenticated && !allowed_before_auth(spec) {
+            return Err(self.refuse(Some(command), CommandError::NoAuth));
+        }
+        if self.session.in_multi() && spec.flags.contains(CommandFlags::NO_MULTI) {
+            return Err(self.refuse(Some(command), CommandError::NotInMulti));
+        }
+        let config = self.worker.config.config();
+        if config.maxmemory > 0 {
+            let full = !make_room(self.server, self.worker, config_maxmemory(self.worker), self.now);
+            // EXEC as a whole is refused if anything queued needs memory.
+            let needs_memory = spec.flags.contains(CommandFlags::DENYOOM)
+                || (self.session.in_multi() && is_exec(command) && self.queued_needs_memory());
+            if full && needs_memory {
+                return Err(self.refuse(Some(command), CommandError::OutOfMemory));
+            }
+        }
+        if self.session.in_multi() && !runs_in_multi(command) {
+            let transaction = self.session.transaction.as_mut().expect("in_multi");
+            let owned = args.to_owned();
+            transaction.bytes += owned.memory_bytes();
+            transaction.queued.push((command, owned));
+            return Ok(None);
+        }
+        if let Some(until) = self.server.pause.holds(self.may_write(command)) {
+            return Err(Refusal::Pause(until));
+        }
+        Ok(Some(command))
+    }
+
+    fn may_write(&self, command: Command) -> bool {
+        let queued = || {
+            let transaction = self.session.transaction.as_ref();
+            transaction.is_some_and(|open| open.queued.iter().any(|(one, _)| one.spec.is_write()))
+        };
+        command.spec.is_write() || (is_exec(command) && queued())
+    }
+
+    fn queued_needs_memory(&self) -> bool {
+        let transaction = self.session.transaction.as_ref();
+        transaction.is_some_and(|open| {
+            open.queued.iter().any(|(one, _)| one.spec.flags.contains(CommandFlags::DENYOOM))
+        })
+    }
+
+    /// Notes a command that is not going to run. Inside MULTI it spoils the transaction.
+    fn refuse(&mut self, command: Option<Command>, error: CommandError) -> Refusal {
+        if let Some(transaction) = &mut self.session.transaction {
+            transaction.failed = true;
+        }
+        if let Some(command) = command {
+            self.worker.stats.commands[usize::from(command.id.0)].rejected.add(1);
+        }
+        Refusal::Error(error)
+    }
+
+    /// Runs a command outside or at the edge of a transaction.
+    fn execute(
+        &mut self,
+        command: Command,
+        args: &Args<'_>,
+        out: &mut ReplyBuf,
+    ) -> Option<(Arc<BlockedClient>, oneshot::Receiver<Wake>)> {
+        match command.spec.run {
+            Run::Read(handler) => {
+                let shards = shards_of(command, args, self.places);
+                let mut locked = self.server.keyspace.lock(shards, LockMode::Shared);
+                let result = {
+                    let view = view(locked.hold(), self.session, self.worker, self.now)
+                        .with_places(self.places);
+                    let mark = out.mark();
+                    let mut reply = ReplyWriter::new(out, self.session.protocol);
+                    let result = handler(&view, args, &mut reply);
+                    if result.is_err() {
+                        reply.rollback(mark);
+                    }
+                    let (hits, misses) = view.hits_and_misses();
+                    self.worker.stats.keyspace_hits.add(u64::from(hits));
+                    self.worker.stats.keyspace_misses.add(u64::from(misses));
+                    result
+                };
+                drop(locked);
+                self.finish(command, result, out);
+                None
+            }
+            Run::Write(handler) => {
+                let shards = shards_of(command, args, self.places);
+                let mut locked = self.server.keyspace.lock(shards, LockMode::Exclusive);
+                let result = {
+                    let mut view = view(locked.hold(), self.session, self.worker, self.now)
+                        .with_places(self.places);
+                    let mark = out.mark();
+                    let mut reply = ReplyWriter::new(out, self.session.protocol);
+                    let result = handler(&mut view, args, &mut reply);
+                    if result.is_err() {
+                        reply.rollback(mark);
+                    }
+                    result
+                };
+                note_effect(self.worker, command, args, self.session.db);
+                settle(self.server, self.worker, locked, self.now);
+                self.finish(command, result, out);
+                None
+            }
+            Run::Blocking(_) => self.execute_blocking(command, args, out),
+            Run::Connection(_) if is_exec(command) => {
+                self.exec(out);
+                None
+            }
+            Run::Connection(handler) => {
+                let mark = out.mark();
+                let result = {
+                    let mut reply = ReplyWriter::new(out, self.session.protocol);
+                    let mut context = Context {
+                        server: self.server,
+                        worker: self.worker,
+                        session: self.session,
+                        held: None,
+                        now: self.now,
+                    };
+                    let result = handler(&mut context, args, &mut reply);
+                    if result.is_err() {
+                        reply.rollback(mark);
+                    }
+                    result
+                };
+                self.finish(command, result, out);
+                let block = self.session.pending_block.take()?;
+                Some(BlockedClient::new(
+                    command,
+                    args.to_owned(),
+                    self.session.db,
+                    self.session.protocol,
+                    Shards::None,
+                    block,
+                ))
+            }
+            Run::Container => unreachable!("resolving a container gives a subcommand or an error"),
+        }
+    }
+
+    fn execute_blocking(
+        &mut self,
+        command: Command,
+        args: &Args<'_>,
+        out: &mut ReplyBuf,
+    ) -> Option<(Arc<BlockedClient>, oneshot::Receiver<Wake>)> {
+        let shards = shards_of(command, args, self.places);
+        let mut locked = self.server.keyspace.lock(shards.clone(), LockMode::Exclusive);
+        let protocol = self.session.protocol;
+        let db = self.session.db;
+        let outcome = {
+            let mut view = view(locked.hold(), self.session, self.worker, self.now);
+            run_blocking(command, &mut view, args, &mut ReplyWriter::new(out, protocol))
+        };
+        let result = match outcome {
+            Ok(Outcome::Block(block)) => {
+                let (waiter, receiver) =
+                    BlockedClient::new(command, args.to_owned(), db, protocol, shards, block);
+                let shared: Arc<dyn Waiter> = Arc::clone(&waiter) as Arc<dyn Waiter>;
+                let mut view = view(locked.hold(), self.session, self.worker, self.now);
+                waiter.wait_keys().for_each(|key| view.wait(key, &shared));
+                drop(view);
+                settle(self.server, self.worker, locked, self.now);
+                return Some((waiter, receiver));
+            }
+            Ok(Outcome::Done) => Ok(()),
+            Err(error) => Err(error),
+        };
+        note_effect(self.worker, command, args, db);
+        settle(self.server, self.worker, locked, self.now);
+        self.finish(command, result, out);
+        None
+    }
+
+    /// EXEC: all queued commands under one hold of everything that they and WATCH name.
+    fn exec(&mut self, out: &mut ReplyBuf) {
+        let protocol = self.session.protocol;
+        let Some(transaction) = self.session.transaction.take() else {
+            return self.fail(&CommandError::text("ERR EXEC without MULTI"), out);
+        };
+        if transaction.failed {
+            unwatch_all(self.server, self.worker, self.session, self.now);
+            return self.fail(&CommandError::ExecAbort, out);
+        }
+        let mut shards = Shards::None;
+        for (command, args) in &transaction.queued {
+            let args = args.args();
+            match command.spec.run {
+                Run::Connection(_) if touches_keyspace(*command) => shards = Shards::All,
+                _ => shards.add_all(&shards_of(*command, &args, &[])),
+            }
+        }
+        for watched in &self.session.watched {
+            shards.add(kiln_keyspace::shard_of(&watched.key));
+        }
+        let mut locked = self.server.keyspace.lock(shards, LockMode::Exclusive);
+        let spoiled = self.release_watches(locked.hold());
+        if spoiled {
+            drop(locked);
+            ReplyWriter::new(out, protocol).null_array();
+            return;
+        }
+        ReplyWriter::new(out, protocol).array(transaction.queued.len());
+        for (command, args) in &transaction.queued {
+            let args = args.args();
+            if self.server.clients.has_monitors() {
+                self.tell_monitors(*command, &args);
+            }
+            let started = Instant::now();
+            self.execute_held(*command, &args, locked.hold(), out);
+            let nanos = started.elapsed().as_nanos() as u64;
+            self.worker.stats.ran(command.id, nanos);
+            self.worker.stats.commands_processed.add(1);
+            self.note_slow(*command, &args, nanos);
+        }
+        settle(self.server, self.worker, locked, self.now);
+    }
+
+    /// Ends WATCH under a hold of all watched keys; says whether one of them has changed.
+    fn release_watches(&mut self, mut hold: Hold<'_>) -> bool {
+        let mut spoiled = self.session.token.is_touched();
+        for watched in std::mem::take(&mut self.session.watched) {
+            let worker = &mut *self.worker;
+            let hold = hold.reborrow();
+            let mut view =
+                View::new(hold, watched.db, self.now, &worker.settings, &mut worker.effects);
+            spoiled |= !watched.was_expired && view.is_expired(&watched.key);
+            view.unwatch(&watched.key, &self.session.token);
+        }
+        self.session.token = Arc::default();
+        spoiled
+    }
+
+    /// Runs one command of a transaction under the transaction's hold.
+    fn execute_held(&mut self, command: Command, args: &Args<'_>, mut hold: Hold<'_>, out: &mut ReplyBuf) {
+        let mark = out.mark();
+        let protocol = self.session.protocol;
+        let db = self.session.db;
+        let result = match command.spec.run {
+            Run::Read(handler) => {
+                let view = view(hold, self.session, self.worker, self.now);
+                handler(&view, args, &mut ReplyWriter::new(out, protocol))
+            }
+            Run::Write(handler) => {
+                let mut view = view(hold, self.session, self.worker, self.now);
+                handler(&mut view, args, &mut ReplyWriter::new(out, protocol))
+            }
+            Run::Blocking(_) => {
+                let mut view = view(hold, self.session, self.worker, self.now);
+                let mut reply = ReplyWriter::new(out, protocol);
+                run_blocking(command, &mut view, args, &mut reply).map(|outcome| {
+                    // Waiting inside a transaction is not possible: the time is over at once.
+                    if let Outcome::Block(block) = outcome {
+                        block.on_timeout.write(&mut reply);
+                    }
+                })
+            }
+            Run::Connection(handler) => {
+                let mut context = Context {
+                    server: self.server,
+                    worker: self.worker,
+                    session: self.session,
+                    held: Some(hold.reborrow()),
+                    now: self.now,
+                };
+                let mut reply = ReplyWriter::new(out, protocol);
+                let result = handler(&mut context, args, &mut reply);
+                if let Some(block) = context.session.pending_block.take() {
+                    block.on_timeout.write(&mut reply);
+                }
+                result
+            }
+            Run::Container => unreachable!("resolving a container gives a subcommand or an error"),
+        };
+        if result.is_err() {
+            out.truncate_to(mark);
+        }
+        note_effect(self.worker, command, args, db);
+        self.finish(command, result, out);
+    }
+
+    /// Writes the error of a failed handler and counts it.
+    fn finish(&mut self, command: Command, result: Result<(), CommandError>, out: &mut ReplyBuf) {
+        if let Err(error) = result {
+            self.worker.stats.commands[usize::from(command.id.0)].failed.add(1);
+            self.fail(&error, out);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, error: &CommandError, out: &mut ReplyBuf) {
+        self.worker.stats.error_replies.add(1);
+        self.server.errors.count(error.code());
+        ReplyWriter::new(out, self.session.protocol).error(&error.to_string());
+    }
+
+    /// Takes the reply back if CLIENT REPLY says so.
+    #[inline]
+    fn after_reply(&mut self, out: &mut ReplyBuf, mark: Mark) {
+        match self.session.reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => out.truncate_to(mark),
+            ReplyMode::SkipNext => self.session.reply_mode = ReplyMode::Skip,
+            ReplyMode::Skip => {
+                out.truncate_to(mark);
+                self.session.reply_mode = ReplyMode::On;
+            }
+        }
+    }
+
+    #[inline]
+    fn note_slow(&mut self, command: Command, args: &Args<'_>, nanos: u64) {
+        let config = self.worker.config.config();
+        let slower_than = config.slowlog_log_slower_than;
+        let micros = nanos / 1_000;
+        if slower_than >= 0 && micros as i64 >= slower_than {
+            self.log_slow(command, args, micros);
+        }
+        let threshold = config.latency_monitor_threshold;
+        if threshold > 0 && nanos / 1_000_000 >= threshold {
+            let fast = command.spec.flags.contains(CommandFlags::FAST);
+            let event = if fast { "fast-command" } else { "command" };
+            self.server.latency.add(event, self.now / 1_000, nanos / 1_000_000);
+        }
+    }
+
+    #[cold]
+    fn log_slow(&self, command: Command, args: &Args<'_>, micros: u64) {
+        if !command.spec.flags.contains(CommandFlags::SKIP_SLOWLOG) {
+            let max_len = self.worker.config.config().slowlog_max_len as usize;
+            let (client, time_s) = (&self.session.client, self.now / 1_000);
+            self.server.slowlog.add(args, client, time_s, micros, max_len);
+        }
+    }
+
+    #[cold]
+    fn tell_monitors(&self, command: Command, args: &Args<'_>) {
+        let hidden = CommandFlags::SKIP_MONITOR | CommandFlags::ADMIN;
+        if command.spec.flags.intersects(hidden) {
+            return;
+        }
+        let now = now_us();
+        let mut line =
+            format!("+{}.{:06} [{} ", now / 1_000_000, now % 1_000_000, self.session.db).into_bytes();
+        line.extend_from_slice(self.session.client.addr.as_bytes());
+        line.push(b']');
+        for arg in args.iter() {
+            line.push(b' ');
+            quote(arg, &mut line);
+        }
+        line.extend_from_slice(b"\r\n");
+        self.server.clients.tell_monitors(&line);
+    }
+}
+
+enum Refusal {
+    Error(CommandError),
+    Pause(UnixMs),
+}
+
+/// A view of the session's database with a seed of its own.
+#[inline]
+fn view<'v>(hold: Hold<'v>, session: &Session, worker: &'v mut Worker, now: UnixMs) -> View<'v> {
+    let seed = worker.rng.random();
+    let view = View::new(hold, session.db, now, &worker.settings, &mut worker.effects);
+    let view = view.with_seed(seed);
+    if session.no_touch { view.without_touch() } else { view }
+}
+
+fn run_blocking(
+    command: Command,
+    view: &mut View<'_>,
+    args: &Args<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<Outcome, CommandError> {
+    let Run::Blocking(handler) = command.spec.run else {
+        unreachable!("only blocking commands wait for keys");
+    };
+    let mark = reply.mark();
+    let outcome = handler(view, args, reply);
+    if !matches!(outcome, Ok(Outcome::Done)) {
+        reply.rollback(mark);
+    }
+    outcome
+}
+
+/// Commands that run although a transaction is open.
+fn runs_in_multi(command: Command) -> bool {
+    matches!(command.spec.name, "EXEC" | "DISCARD" | "MULTI" | "WATCH" | "QUIT" | "RESET")
+}
+
+fn is_exec(command: Command) -> bool {
+    command.spec.name == "EXEC"
+}
+
+/// Connection commands that look at keys: inside a transaction they need its hold to cover all.
+fn touches_keyspace(command: Command) -> bool {
+    let acl = command.spec.acl();
+    acl.contains(crate::spec::AclCategories::KEYSPACE)
+        || command.spec.flags.intersects(CommandFlags::WRITE | CommandFlags::READONLY)
+        || matches!(command.spec.name, "INFO" | "DEBUG")
+        || command.spec.name.starts_with("MEMORY|")
+}
+
+fn config_maxmemory(worker: &Worker) -> u64 {
+    worker.config.config().maxmemory
+}
+
+/// Evicts until memory is below `limit`; says whether it is.
+fn make_room(server: &Server, worker: &mut Worker, limit: u64, now: UnixMs) -> bool {
+    let mut tries = 0;
+    while memory::used_bytes() > limit {
+        if tries == EVICTIONS_MAX {
+            return true; // Enough for one command: progress is made, the next one goes on.
+        }
+        let Worker { settings, pool, rng, effects, .. } = worker;
+        match evict_one(&server.keyspace, settings, pool, now, rng, effects) {
+            Evicted::Key => {
+                worker.stats.evicted_keys.add(1);
+                tries += 1;
+            }
+            Evicted::Nothing => return tries > 0,
+        }
+        flush_effects(server, worker);
+    }
+    true
+}
+
+/// Journals a command as it was sent, if it changed something and gave no effects of its own.
+#[inline]
+fn note_effect(worker: &mut Worker, command: Command, args: &Args<'_>, db: usize) {
+    let effects = &mut worker.effects;
+    if !effects.journaling || effects.dirty == 0 {
+        return;
+    }
+    if command.spec.journal == Journal::AsSent && !effects.rewritten {
+        let words = args.iter().map(Box::from).collect();
+        effects.journal.push(Effect { db, words });
+    }
+    effects.rewritten = false;
+}
+
+/// Acts on what was changed under `locked` and lets go of it: journal, waiting clients, then,
+/// without the locks, events, garbage and the waiters that need other shards.
+#[inline]
+pub(crate) fn settle(server: &Server, worker: &mut Worker, mut locked: Locked<'_>, now: UnixMs) {
+    if worker.effects.is_empty() {
+        return;
+    }
+    let mut deferred = if worker.effects.ready.is_empty() {
+        Vec::new()
+    } else {
+        serve_ready(worker, &mut locked, now)
+    };
+    if let Some(journal) = &server.journal
+        && !worker.effects.journal.is_empty()
+    {
+        journal.append(worker.index, &worker.effects.journal);
+    }
+    drop(locked);
+    flush_effects(server, worker);
+    while let Some((key, shards)) = deferred.pop() {
+        let mut locked = server.keyspace.lock(shards, LockMode::Exclusive);
+        worker.effects.ready.push(key);
+        deferred.extend(serve_ready(worker, &mut locked, now));
+        drop(locked);
+        flush_effects(server, worker);
+    }
+}
+
+/// Counts, tells and frees what the effects hold, without any lock.
+fn flush_effects(server: &Server, worker: &mut Worker) {
+    let effects = &mut worker.effects;
+    worker.stats.dirty.add(effects.dirty);
+    worker.stats.expired_keys.add(effects.expired);
+    if let Some(events) = &server.events {
+        effects.events.iter().for_each(|event| events.notify(event));
+    }
+    if !effects.garbage.is_empty() {
+        server.reclaim(Garbage::Entries(std::mem::take(&mut effects.garbage)));
+    }
+    effects.reset();
+}
+
+type ReadyKey = (usize, Box<[u8]>);
+
+/// Serves clients that wait for keys which became ready, as far as `locked` covers their shards.
+/// Returns the keys whose next waiter needs other shards, with all shards it needs.
+fn serve_ready(
+    worker: &mut Worker,
+    locked: &mut Locked<'_>,
+    now: UnixMs,
+) -> Vec<(ReadyKey, Shards)> {
+    let mut deferred = Vec::new();
+    let mut queue: VecDeque<ReadyKey> = worker.effects.ready.drain(..).collect();
+    while let Some((db, key)) = queue.pop_front() {
+        let held = locked.shards().clone();
+        let waiters = {
+            let settings = &worker.settings;
+            View::new(locked.hold(), db, now, settings, &mut worker.effects).waiting(&key)
+        };
+        for waiter in waiters {
+            let Some(client) = waiter.as_any().downcast_ref::<BlockedClient>() else { continue };
+            if !held.covers(&client.shards) {
+                let mut shards = client.shards.clone();
+                shards.add(kiln_keyspace::shard_of(&key));
+                deferred.push(((db, key.clone()), shards));
+                break;
+            }
+            let settings = &worker.settings;
+            let mut view = View::new(locked.hold(), db, now, settings, &mut worker.effects);
+            match ready_for(client, &view, &key) {
+                Ready::Gone => break,
+                Ready::OtherType => continue,
+                Ready::Yes => {}
+            }
+            let served = client.end_with(|| {
+                let mut reply = ReplyBuf::default();
+                let args = client.args.args();
+                let mut writer = ReplyWriter::new(&mut reply, client.protocol);
+                match run_blocking(client.command, &mut view, &args, &mut writer) {
+                    Ok(Outcome::Done) => Some(Wake::Reply(reply)),
+                    Ok(Outcome::Block(_)) => None,
+                    Err(error) => Some(Wake::Error(error)),
+                }
+            });
+            if served {
+                let waiter: &Arc<dyn Waiter> = &waiter;
+                client.wait_keys().for_each(|key| view.unwait(key, waiter));
+                drop(view);
+                note_effect(worker, client.command, &client.args.args(), db);
+            } else {
+                drop(view);
+            }
+            queue.extend(worker.effects.ready.drain(..));
+        }
+    }
+    deferred
+}
+
+enum Ready {
+    Yes,
+    Gone,
+    OtherType,
+}
+
+/// Whether what lies at `key` is of the type that `client` waits for.
+fn ready_for(client: &BlockedClient, view: &View<'_>, key: &[u8]) -> Ready {
+    let Some(entry) = view.peek(key) else { return Ready::Gone };
+    let fits = match (client.command.spec.group, entry.value()) {
+        (Group::List, Value::Object(Object::List(_)))
+        | (Group::SortedSet, Value::Object(Object::SortedSet(_))) => true,
+        _ => false,
+    };
+    if fits { Ready::Yes } else { Ready::OtherType }
+}
+
+/// Takes a client that no longer waits out of its queues.
+pub fn leave_queues(server: &Server, worker: &mut Worker, waiter: &Arc<BlockedClient>) {
+    if waiter.block.keys.is_empty() {
+        return;
+    }
+    let mut locked = server.keyspace.lock(waiter.shards.clone(), LockMode::Exclusive);
+    let shared: Arc<dyn Waiter> = Arc::clone(waiter) as Arc<dyn Waiter>;
+    let (now, settings) = (now_ms(), &worker.settings);
+    let mut view = View::new(locked.hold(), waiter.db, now, settings, &mut worker.effects);
+    waiter.wait_keys().for_each(|key| view.unwait(key, &shared));
+}
+
+/// Starts watching `keys` for the session.
+pub fn watch(context: &mut Context<'_>, keys: Args<'_>) {
+    for key in keys.iter() {
+        let db = context.session.db;
+        if context.session.watched.iter().any(|other| other.db == db && *other.key == *key) {
+            continue;
+        }
+        let token = Arc::clone(&context.session.token);
+        let shards = Shards::One(kiln_keyspace::shard_of(key));
+        let was_expired =
+            context.with_view(shards, LockMode::Exclusive, |view| view.watch(key, &token));
+        context.session.watched.push(Watched { db, key: key.into(), was_expired });
+    }
+}
+
+/// Ends WATCH for the session.
+pub fn unwatch_all(server: &Server, worker: &mut Worker, session: &mut Session, now: UnixMs) {
+    for watched in std::mem::take(&mut session.watched) {
+        let shards = Shards::One(kiln_keyspace::shard_of(&watched.key));
+        let mut locked = server.keyspace.lock(shards, LockMode::Exclusive);
+        let settings = &worker.settings;
+        View::new(locked.hold(), watched.db, now, settings, &mut worker.effects)
+            .unwatch(&watched.key, &session.token);
+    }
+    session.token = Arc::default();
+}
+
+/// Opens a transaction.
+pub fn begin(session: &mut Session) -> Result<(), CommandError> {
+    if session.in_multi() {
+        return Err(CommandError::text("ERR MULTI calls can not be nested"));
+    }
+    session.transaction = Some(Transaction::default());
+    Ok(())
+}
+
+/// Removes keys of one shard whose time has come, at most `max`; says whether more are due.
+pub fn sweep_shard(server: &Server, worker: &mut Worker, shard: kiln_keyspace::ShardId, max: usize) -> bool {
+    let now = now_ms();
+    {
+        // Most shards have nothing due: a look under the shared lock disturbs nobody.
+        let Some(mut locked) = server.keyspace.try_lock(shard, LockMode::Shared) else { return false };
+        if locked.hold().state(shard).expiry.first_due(now).is_none() {
+            return false;
+        }
+    }
+    let mut locked = server.keyspace.lock(Shards::One(shard), LockMode::Exclusive);
+    let settings = &worker.settings;
+    let report =
+        View::new(locked.hold(), 0, now, settings, &mut worker.effects).sweep(shard, max);
+    settle(server, worker, locked, now);
+    report.more
+}
+
+/// Appends `word` as MONITOR shows it: in double quotes, with escapes for what is not printable.
+pub fn quote(word: &[u8], line: &mut Vec<u8>) {
+    line.push(b'"');
+    for &byte in word {
+        match byte {
+            b'\\' | b'"' => line.extend_from_slice(&[b'\\', byte]),
+            b'\n' => line.extend_from_slice(b"\\n"),
+            b'\r' => line.extend_from_slice(b"\\r"),
+            b'\t' => line.extend_from_slice(b"\\t"),
+            0x07 => line.extend_from_slice(b"\\a"),
+            0x08 => line.extend_from_slice(b"\\b"),
+            b' '..=b'~' => line.push(byte),
+            _ => line.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
+        }
+    }
+    line.push(b'"');
+}
+
+/// Words of a queued command, for the accounting of memory.
+pub fn queued_bytes(session: &Session) -> usize {
+    session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
+}

@@ -1,0 +1,202 @@
+//! Counters. Each worker writes its own with plain relaxed stores; INFO adds them up.
+
+use std::collections::HashMap;
+
+use kiln_base::sync::Mutex;
+use kiln_base::sync::atomic::{AtomicU64, Ordering};
+
+use crate::table::CommandId;
+
+/// Buckets of a latency histogram: 4 for each power of two of nanoseconds.
+pub const LATENCY_BUCKETS: usize = 160;
+
+/// A counter with one writer.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `more`. Not a read-modify-write: only the owning worker may call it.
+    #[inline]
+    pub fn add(&self, more: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    }
+
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Starts anew. A count made at the same time may be lost.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Figures of one command on one worker.
+#[derive(Debug)]
+pub struct CommandStats {
+    /// Times it ran.
+    pub calls: Counter,
+    /// Time it took in all.
+    pub nanos: Counter,
+    /// Times it was refused before it ran.
+    pub rejected: Counter,
+    /// Times it failed.
+    pub failed: Counter,
+    /// How long it took, by [`bucket_of`].
+    pub latency: Box<[Counter; LATENCY_BUCKETS]>,
+}
+
+impl Default for CommandStats {
+    fn default() -> Self {
+        Self {
+            calls: Counter::default(),
+            nanos: Counter::default(),
+            rejected: Counter::default(),
+            failed: Counter::default(),
+            latency: Box::new(std::array::from_fn(|_| Counter::default())),
+        }
+    }
+}
+
+/// The histogram bucket of a duration.
+#[inline]
+pub fn bucket_of(nanos: u64) -> usize {
+    let nanos = nanos | 4;
+    let exponent = 63 - nanos.leading_zeros() as usize;
+    let quarter = (nanos >> (exponent - 2)) as usize & 3;
+    ((exponent - 2) * 4 + quarter).min(LATENCY_BUCKETS - 1)
+}
+
+/// The first duration beyond a bucket, in nanoseconds.
+pub fn bucket_end(bucket: usize) -> u64 {
+    let (exponent, quarter) = (bucket / 4 + 2, bucket as u64 % 4);
+    (5 + quarter) << (exponent - 2)
+}
+
+/// Figures of one worker.
+#[derive(Debug)]
+pub struct WorkerStats {
+    /// By [`CommandId`].
+    pub commands: Box<[CommandStats]>,
+    /// Commands run.
+    pub commands_processed: Counter,
+    /// Connections taken.
+    pub connections_received: Counter,
+    /// Bytes read.
+    pub net_input_bytes: Counter,
+    /// Bytes written.
+    pub net_output_bytes: Counter,
+    /// Keys found.
+    pub keyspace_hits: Counter,
+    /// Keys not found.
+    pub keyspace_misses: Counter,
+    /// Keys removed because their time had come.
+    pub expired_keys: Counter,
+    /// Keys removed because memory was full.
+    pub evicted_keys: Counter,
+    /// Changes to the data set.
+    pub dirty: Counter,
+    /// Replies that were errors.
+    pub error_replies: Counter,
+    /// Connections served now.
+    pub connections: AtomicU64,
+}
+
+impl WorkerStats {
+    /// Zeroes for `commands` commands.
+    pub fn new(commands: usize) -> Self {
+        Self {
+            commands: (0..commands).map(|_| CommandStats::default()).collect(),
+            commands_processed: Counter::default(),
+            connections_received: Counter::default(),
+            net_input_bytes: Counter::default(),
+            net_output_bytes: Counter::default(),
+            keyspace_hits: Counter::default(),
+            keyspace_misses: Counter::default(),
+            expired_keys: Counter::default(),
+            evicted_keys: Counter::default(),
+            dirty: Counter::default(),
+            error_replies: Counter::default(),
+            connections: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a run of a command.
+    #[inline]
+    pub fn ran(&self, id: CommandId, nanos: u64) {
+        let stats = &self.commands[usize::from(id.0)];
+        stats.calls.add(1);
+        stats.nanos.add(nanos);
+        stats.latency[bucket_of(nanos)].add(1);
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        for stats in &self.commands {
+            stats.calls.reset();
+            stats.nanos.reset();
+            stats.rejected.reset();
+            stats.failed.reset();
+            stats.latency.iter().for_each(Counter::reset);
+        }
+        for counter in [
+            &self.commands_processed,
+            &self.connections_received,
+            &self.net_input_bytes,
+            &self.net_output_bytes,
+            &self.keyspace_hits,
+            &self.keyspace_misses,
+            &self.expired_keys,
+            &self.evicted_keys,
+            &self.error_replies,
+        ] {
+            counter.reset();
+        }
+    }
+}
+
+/// Error replies by their code, for INFO errorstats.
+#[derive(Debug, Default)]
+pub struct ErrorStats(Mutex<HashMap<String, u64>>);
+
+impl ErrorStats {
+    /// Distinct codes kept: beyond them clients with scripts could fill the memory.
+    const CODES_MAX: usize = 128;
+
+    /// Counts one error.
+    pub fn count(&self, code: String) {
+        let mut codes = self.0.lock();
+        if codes.len() < Self::CODES_MAX || codes.contains_key(&code) {
+            *codes.entry(code).or_default() += 1;
+        }
+    }
+
+    /// All codes with their counts, sorted.
+    pub fn list(&self) -> Vec<(String, u64)> {
+        let mut codes: Vec<_> = self.0.lock().iter().map(|(code, n)| (code.clone(), *n)).collect();
+        codes.sort();
+        codes
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        self.0.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LATENCY_BUCKETS, bucket_end, bucket_of};
+
+    #[test]
+    fn a_bucket_holds_what_lies_before_its_end() {
+        for nanos in [0, 1, 4, 5, 7, 8, 100, 1_023, 1_024, 1_500, 1_000_000, u64::from(u32::MAX)] {
+            let bucket = bucket_of(nanos);
+            assert!(nanos < bucket_end(bucket), "{nanos} in {bucket}");
+            assert!(bucket == 0 || nanos >= bucket_end(bucket - 1), "{nanos} in {bucket}");
+        }
+        assert_eq!(bucket_of(u64::MAX), LATENCY_BUCKETS - 1);
+    }
+}
