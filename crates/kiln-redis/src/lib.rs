@@ -1,1 +1,45 @@
-//! Placeholder.
+//! Redis's command families. Each module exports the rows of its commands; [`families`] joins
+//! them. A family names no other, and nothing here knows a socket or a lock.
+
+mod bitmap;
+mod connection;
+mod generic;
+mod hash;
+mod hyperloglog;
+mod list;
+mod scan;
+mod server;
+mod set;
+mod sort;
+mod string;
+#[cfg(test)]
+mod testkit;
+mod transaction;
+mod zset;
+
+use kiln_command::CommandSpec;
+
+pub use server::command_docs;
+
+/// The rows of every family.
+pub fn families() -> Vec<&'static [CommandSpec]> {
+    [
+        bitmap::COMMANDS,
+        connection::COMMANDS,
+        generic::COMMANDS,
+        hash::COMMANDS,
+        hyperloglog::COMMANDS,
+        list::COMMANDS,
+        scan::COMMANDS,
+        server::COMMANDS,
+        set::COMMANDS,
+        sort::COMMANDS,
+        string::COMMANDS,
+        transaction::COMMANDS,
+        zset::COMMANDS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+    .collect()
+}

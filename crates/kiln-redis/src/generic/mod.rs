@@ -1,0 +1,6 @@
+//! commands on keys of any type.
+
+use kiln_command::CommandSpec;
+
+/// The rows of this family, file by file.
+pub(crate) const COMMANDS: &[&[CommandSpec]] = &[];

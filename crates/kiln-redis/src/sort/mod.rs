@@ -1,0 +1,6 @@
+//! SORT.
+
+use kiln_command::CommandSpec;
+
+/// The rows of this family, file by file.
+pub(crate) const COMMANDS: &[&[CommandSpec]] = &[];
