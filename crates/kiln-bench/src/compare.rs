@@ -187,11 +187,11 @@ fn measure_round(
             // Every server gets the same requests, every round others.
             let seed = ((round * 1_000 + pipeline) * 100 + command as usize) as u64;
             let requests = Requests::random(command, space, pipeline, count, seed);
-            let before = server.cpu()?;
+            let before = server.idle_cpu()?;
             let outcome = fleet
                 .run(&requests, Until::Sent)
                 .with_context(|| format!("{} at pipeline {pipeline}", command.name()))?;
-            let cpu = server.cpu()?.since(before);
+            let cpu = server.idle_cpu()?.since(before);
             let missed = command.reads_loaded_keys() && outcome.nulls > 0;
             ensure!(!missed, "{} missed {} loaded keys", command.name(), outcome.nulls);
             cells.push(Cell::new(kind, round, command, pipeline, &outcome, cpu));

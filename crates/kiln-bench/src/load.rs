@@ -38,6 +38,9 @@ const READ_BYTES: usize = 64 * 1024;
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
 /// How many of the slowest batches a run remembers.
+///
+/// A stall holds up one batch of every connection at about the same time. They count as one: of
+/// batches no farther apart in the sequence than there are connections, only the slowest is kept.
 const WORST_MAX: usize = 16;
 
 /// Longest reply line kept while its end has not arrived: an error text, for the report.
@@ -61,7 +64,7 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Latency of batches in nanoseconds.
     pub latency_ns: Histogram<u64>,
-    /// The slowest batches, slowest first.
+    /// The slowest batches, slowest first, one for each stall.
     pub worst: Vec<SlowBatch>,
     /// Nulls among the replies and their elements.
     pub nulls: u64,
@@ -134,8 +137,9 @@ impl Fleet {
     /// refuses commands is fast at nothing.
     pub fn run(&mut self, requests: &Requests, until: Until) -> Result<Outcome> {
         let next = AtomicUsize::new(0);
+        let connections = self.lanes.iter().map(|lane| lane.connections.len()).sum();
         let started = Instant::now();
-        let batches = BatchSource { requests, next: &next, until, started };
+        let batches = BatchSource { requests, next: &next, until, started, connections };
         let tallies: Vec<Result<Tally>> = thread::scope(|scope| {
             let threads: Vec<_> =
                 self.lanes.iter_mut().map(|lane| scope.spawn(|| lane.drive(&batches))).collect();
@@ -145,7 +149,7 @@ impl Fleet {
                 .collect()
         });
         let elapsed = started.elapsed();
-        let mut total = Tally::new();
+        let mut total = Tally::new(connections);
         for tally in tallies {
             total.merge(tally?);
         }
@@ -175,6 +179,8 @@ struct BatchSource<'a> {
     next: &'a AtomicUsize,
     until: Until,
     started: Instant,
+    /// Of all threads together.
+    connections: usize,
 }
 
 impl<'a> BatchSource<'a> {
@@ -197,14 +203,16 @@ struct Tally {
     commands: u64,
     latency_ns: Histogram<u64>,
     worst: Vec<SlowBatch>,
+    /// Batches this far apart in the sequence belong to one stall.
+    stall_span: usize,
     nulls: u64,
 }
 
 impl Tally {
-    fn new() -> Tally {
+    fn new(stall_span: usize) -> Tally {
         let latency_ns =
             Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are valid");
-        Tally { commands: 0, latency_ns, worst: Vec::new(), nulls: 0 }
+        Tally { commands: 0, latency_ns, worst: Vec::new(), stall_span, nulls: 0 }
     }
 
     fn record(&mut self, commands: usize, slow: SlowBatch) {
@@ -214,12 +222,16 @@ impl Tally {
     }
 
     fn remember(&mut self, slow: SlowBatch) {
-        if self.worst.len() == WORST_MAX {
-            if self.worst.last().is_some_and(|least| *least >= slow) {
-                return;
-            }
-            self.worst.pop();
+        let full = self.worst.len() == WORST_MAX;
+        if full && self.worst.last().is_some_and(|least| *least >= slow) {
+            return;
         }
+        let near = |other: &SlowBatch| other.sequence.abs_diff(slow.sequence) <= self.stall_span;
+        if self.worst.iter().any(|other| near(other) && *other >= slow) {
+            return;
+        }
+        self.worst.retain(|other| !near(other));
+        self.worst.truncate(WORST_MAX - 1);
         let at = self.worst.partition_point(|other| *other > slow);
         self.worst.insert(at, slow);
     }
@@ -266,7 +278,7 @@ impl Lane {
         if let Some(core) = &self.core {
             core.pin_this_thread()?;
         }
-        let mut tally = Tally::new();
+        let mut tally = Tally::new(batches.connections);
         let mut current: Vec<Option<Outstanding<'_>>> = Vec::new();
         let mut busy = 0;
         for (index, connection) in self.connections.iter_mut().enumerate() {
@@ -521,7 +533,7 @@ mod tests {
 
     #[test]
     fn the_slowest_batches_are_remembered_in_order() {
-        let mut tally = Tally::new();
+        let mut tally = Tally::new(0);
         for sequence in 0..100 {
             let latency_ns = (sequence as u64 * 37) % 100 + 1;
             tally.record(1, SlowBatch { latency_ns, sequence });
@@ -529,5 +541,72 @@ mod tests {
         let latencies: Vec<u64> = tally.worst.iter().map(|slow| slow.latency_ns).collect();
         let want: Vec<u64> = (0..WORST_MAX as u64).map(|below| 100 - below).collect();
         assert_eq!(latencies, want);
+    }
+
+    #[test]
+    fn a_stall_is_remembered_once() {
+        let mut tally = Tally::new(3);
+        for (sequence, latency_ns) in [(10, 500), (11, 700), (12, 600), (13, 400), (50, 300)] {
+            tally.record(1, SlowBatch { latency_ns, sequence });
+        }
+        let sequences: Vec<usize> = tally.worst.iter().map(|slow| slow.sequence).collect();
+        assert_eq!(sequences, [11, 50]);
+    }
+
+    const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+    /// A server of PINGs that hangs up on a connection after `replies_max`; returns how many
+    /// replies it sent on `connections` connections.
+    fn serve_pings(
+        connections: usize,
+        replies_max: usize,
+    ) -> (SocketAddr, thread::JoinHandle<usize>) {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let serve = move |mut stream: TcpStream| {
+                let mut request = [0; PING.len()];
+                let mut replies = 0;
+                while replies < replies_max && stream.read_exact(&mut request).is_ok() {
+                    assert_eq!(request, PING);
+                    stream.write_all(b"+PONG\r\n").unwrap();
+                    replies += 1;
+                }
+                replies
+            };
+            let threads: Vec<_> = (0..connections)
+                .map(|_| listener.accept().unwrap().0)
+                .map(|stream| thread::spawn(move || serve(stream)))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        (address, server)
+    }
+
+    #[test]
+    fn each_request_is_sent_once_and_answered() {
+        let (address, server) = serve_pings(5, usize::MAX);
+        let mut fleet = Fleet::connect(address, 5, 2, None).unwrap();
+        let mut requests = Requests::new(4);
+        for _ in 0..102 {
+            requests.push(&[b"PING"]);
+        }
+        requests.close();
+        let outcome = fleet.run(&requests, Until::Sent).unwrap();
+        assert_eq!((outcome.commands, outcome.latency_ns.len()), (102, 26));
+        drop(fleet);
+        assert_eq!(server.join().unwrap(), 5 + 102, "one PING per connection to warm up");
+    }
+
+    #[test]
+    fn a_server_that_hangs_up_ends_the_run() {
+        let (address, server) = serve_pings(1, 3);
+        let mut fleet = Fleet::connect(address, 1, 1, None).unwrap();
+        let mut requests = Requests::new(1);
+        for _ in 0..10 {
+            requests.push(&[b"PING"]);
+        }
+        assert!(fleet.run(&requests, Until::Sent).is_err());
+        assert_eq!(server.join().unwrap(), 3);
     }
 }

@@ -64,6 +64,10 @@ impl Cell {
         self.cpu.total_ns as f64 / 1e3 / self.commands as f64
     }
 
+    fn elapsed_s(&self) -> f64 {
+        self.commands as f64 / self.per_second
+    }
+
     fn to_json(&self) -> Value {
         json!({
             "server": self.kind.name(),
@@ -77,6 +81,8 @@ impl Cell {
             "server_cpu_ns": self.cpu.total_ns,
             "server_user_ms": self.cpu.user_ms,
             "server_system_ms": self.cpu.system_ms,
+            "server_wait_ns": self.cpu.wait_ns,
+            "elapsed_s": self.elapsed_s(),
             "latency_us": latency_json(&self.latency_us),
         })
     }
@@ -156,6 +162,7 @@ impl Run {
     /// Everything as a Markdown text that reads as well in a terminal.
     pub fn table(&self) -> String {
         let mut text = heading(&self.machine, &self.servers);
+        text.push_str(&self.waiting());
         for pipeline in self.pipelines() {
             let _ = write!(text, "\n## Pipeline {pipeline}\n\n");
             text.push_str(&self.pipeline_table(pipeline));
@@ -214,6 +221,23 @@ impl Run {
         let title = format!("Server CPU µs per command, pipeline {pipeline}; shorter is better");
         let note = format!("{}; commit {}", self.machine.cpu, self.machine.commit);
         draw(&title, &note, &self.servers, &groups)
+    }
+
+    /// How much the servers had to wait for a core, without which no latency can be judged.
+    fn waiting(&self) -> String {
+        let shares: Vec<String> = self
+            .servers
+            .iter()
+            .map(|server| {
+                let cells = self.cells.iter().filter(|cell| cell.kind == server.kind);
+                let (wait_ns, elapsed_s) = cells.fold((0, 0.0), |(wait_ns, elapsed_s), cell| {
+                    (wait_ns + cell.cpu.wait_ns, elapsed_s + cell.elapsed_s())
+                });
+                let percent = wait_ns as f64 / 1e9 / elapsed_s * 100.0;
+                format!("{} {percent:.1}%", server.kind.name())
+            })
+            .collect();
+        format!("\nShare of the time spent waiting for a core: {}\n", shares.join(", "))
     }
 
     fn pipelines(&self) -> Vec<usize> {
@@ -588,7 +612,7 @@ mod tests {
                     pipeline: 16,
                     commands: 1_000,
                     per_second: 10.0 / us as f64,
-                    cpu: CpuTime { total_ns: us * 1_000_000, user_ms: 0, system_ms: 0 },
+                    cpu: CpuTime { total_ns: us * 1_000_000, ..CpuTime::default() },
                     latency_us: [1.0, 2.0, 3.0, 4.0],
                 });
             }
