@@ -16,12 +16,12 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use hdrhistogram::Histogram;
+use kiln_base::sync::atomic::{AtomicUsize, Ordering};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 

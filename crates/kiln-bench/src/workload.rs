@@ -163,11 +163,11 @@ pub struct Scatter {
 impl Scatter {
     /// For `keys` of at least 1.
     pub fn new(keys: u64) -> Scatter {
-        // Near the golden ratio, consecutive steps spread most evenly; coprime makes it a bijection.
+        // Steps near the golden ratio spread most evenly; a coprime one gives a bijection.
         let golden = (keys as f64 * 0.618_033_988_749_895) as u64;
         let step = (golden.max(1)..=keys + 1)
             .find(|&step| gcd(step, keys) == 1)
-            .expect("keys + 1 is coprime");
+            .expect("keys + 1 shares no factor with keys");
         Scatter { keys, step }
     }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// `kiln-bench ACTION --quick` over the servers at hand, in a folder of its own; `None` without any.
+/// Results of `kiln-bench ACTION --quick` over the servers at hand; `None` without any.
 fn quick(action: &str, folder: &Path) -> Option<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kiln-bench"));
     command.arg(action).arg("--out").arg(folder);

@@ -28,7 +28,6 @@ const TESTKIT: &str = "kiln-testkit";
 
 /// Manifests that named dependencies ahead of the code that uses them when the rule was new.
 const UNUSED_OFFENDERS: &[&str] = &[
-    "crates/kiln-bench/Cargo.toml",
     "crates/kiln-command/Cargo.toml",
     "crates/kiln-keyspace/Cargo.toml",
     "crates/kiln-net/Cargo.toml",
