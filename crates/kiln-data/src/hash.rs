@@ -8,9 +8,9 @@
 //! ```
 //!
 //! `l` is the field's length up to 125; 126 and 127 say that it follows in two or four bytes. With
-//! the length of the whole in front, a short field costs two bytes beside its text. The
-//! expiries of a table's fields are also in a tree, soonest first, so that active expiry visits only
-//! what is due.
+//! the length of the whole in front, a short field costs two bytes beside its text. The expiries of
+//! a table's fields are also in a tree, soonest first, so that active expiry visits only what is
+//! due.
 //!
 //! Which encoding a hash has is visible to clients, so the rules are Redis's: a hash becomes
 //! `listpackex` when a field may get an expiry and stays so; it becomes a table when it has too
@@ -19,7 +19,8 @@
 //! `listpackex` is Redis's too, since dumps carry it: among equals the latest comes first.
 //!
 //! A field whose expiry lies before `now` is absent for every operation that takes `now`, but
-//! [`Hash::len`] counts it until [`Hash::remove_expired`] or a write reaps it, as HLEN does in Redis.
+//! [`Hash::len`] counts it until [`Hash::remove_expired`] or a write reaps it, as HLEN does in
+//! Redis.
 //!
 //! Source: Redis 8.2.3's `t_hash.c` for the rules, checked against the server.
 
@@ -124,7 +125,8 @@ const TRIPLE: usize = 3;
 /// What a `listpackex` stores for a field without an expiry.
 const NO_EXPIRY: UnixMs = 0;
 
-/// A tree node's share for an expiry, for MEMORY USAGE: time, pointer, length, and the name's block.
+/// A tree node's share for an expiry, for MEMORY USAGE: time, pointer, length, and the name's
+/// block.
 const EXPIRY_BYTES: usize = 48;
 
 /// Random draws that may hit expired fields before a draw walks over the fields instead.
@@ -221,8 +223,8 @@ impl Hash {
         if self.has_expired(now) { self.iter(now).count() } else { self.len() }
     }
 
-    /// Bytes of all allocations; those of a table's fields are estimated from the first `samples` of
-    /// them (0: all are counted).
+    /// Bytes of all allocations; those of a table's fields are estimated from the first `samples`
+    /// of them (0: all are counted).
     pub fn memory_bytes(&self, samples: usize) -> usize {
         match &self.repr {
             Repr::Listpack(pack) | Repr::ListpackEx(pack) => pack.memory_bytes(),
@@ -305,8 +307,8 @@ impl Hash {
         !has_passed(expire_at, now)
     }
 
-    /// Makes room for expiries: a listpack becomes a `listpackex`. Redis does so before it looks for
-    /// the fields that a command names, and stays so if there are none.
+    /// Makes room for expiries: a listpack becomes a `listpackex`. Redis does so before it looks
+    /// for the fields that a command names, and stays so if there are none.
     pub fn allow_expiry(&mut self) {
         if let Repr::Listpack(pairs) = &self.repr {
             let mut triples = Listpack::new();
@@ -320,9 +322,9 @@ impl Hash {
         }
     }
 
-    /// Sets the expiry of the field called `name`, or takes it away, and returns the old one: `None` if
-    /// there is no such field, `Some(None)` if it had no expiry. An expiry is after 1970: a command
-    /// that names a time in the past removes the field instead.
+    /// Sets the expiry of the field called `name`, or takes it away, and returns the old one:
+    /// `None` if there is no such field, `Some(None)` if it had no expiry. An expiry is after 1970:
+    /// a command that names a time in the past removes the field instead.
     pub fn set_expiry(
         &mut self,
         name: &[u8],
@@ -393,8 +395,8 @@ impl Hash {
         removed
     }
 
-    /// All fields that have not expired: in a listpack oldest first, in a `listpackex` soonest expiry
-    /// first, in a table in no order.
+    /// All fields that have not expired: in a listpack oldest first, in a `listpackex` soonest
+    /// expiry first, in a table in no order.
     pub fn iter(&self, now: UnixMs) -> Iter<'_> {
         let fields = match &self.repr {
             Repr::Listpack(pack) => IterRepr::Pairs(pack.iter()),
@@ -437,8 +439,8 @@ impl Hash {
         if live == 0 { None } else { self.iter(now).nth(rng.random_range(0..live)) }
     }
 
-    /// Calls `each` with `count` fields drawn independently from those that have not expired; with none
-    /// if there is none.
+    /// Calls `each` with `count` fields drawn independently from those that have not expired; with
+    /// none if there is none.
     pub fn sample(
         &self,
         rng: &mut impl Rng,
@@ -452,7 +454,8 @@ impl Hash {
         }
     }
 
-    /// Calls `each` with `count` different fields that have not expired, or with all if there are fewer.
+    /// Calls `each` with `count` different fields that have not expired, or with all if there are
+    /// fewer.
     pub fn sample_distinct(
         &self,
         rng: &mut impl Rng,
@@ -519,7 +522,8 @@ impl Field<'_> {
     }
 }
 
-/// Whether an expiry lies before `now`. At the very millisecond a field is still there, as in Redis.
+/// Whether an expiry lies before `now`. At the very millisecond a field is still there, as in
+/// Redis.
 #[inline]
 fn has_passed(expire_at: Option<UnixMs>, now: UnixMs) -> bool {
     expire_at.is_some_and(|expire_at| expire_at < now)

@@ -14,8 +14,9 @@
 //! Which encoding a list has is visible to clients, so the rules are Redis's, oddities included:
 //! - A listpack becomes a quicklist before a command whose arguments together would pass the limit,
 //!   counting the texts' lengths only ([`List::make_room`]).
-//! - A quicklist becomes a listpack after elements were removed, once it is a single node of at
-//!   most half the limit; after LSET and after loading, at most the limit ([`List::settle`]).
+//! - A quicklist becomes a listpack after elements were removed or replaced, once it is a single
+//!   node of at most half the limit; after loading, at most the limit ([`List::settle`]).
+//! - So it matters how nodes are split and merged: see [`Quicklist::insert`], `merge_around`.
 //!
 //! Invariants: no node is empty; a plain node has one element; `len` is the sum of the counts.
 //!
@@ -254,8 +255,9 @@ impl List {
 
     /// Replaces the element at `index` (from the back if negative); false if there is none.
     pub fn set(&mut self, index: i64, text: &[u8], limits: ListLimits) -> bool {
-        let Some(index) = from_front(index, self.len()) else { return false };
+        // Redis converts before it looks for the element, and stays converted if there is none.
         self.make_room(1, text.len(), limits);
+        let Some(index) = from_front(index, self.len()) else { return false };
         match self {
             List::Listpack(pack) => {
                 let pos = pack.pos_at(index as i64).expect("an index below the length");
@@ -263,13 +265,13 @@ impl List {
             }
             List::Quicklist(quick) => quick.set(index, text, limits),
         }
-        self.settle(limits);
+        self.shrunk(limits);
         true
     }
 
     /// Inserts `text` beside the first element equal to `pivot`; false if there is none.
     pub fn insert(&mut self, side: Side, pivot: &[u8], text: &[u8], limits: ListLimits) -> bool {
-        // Redis converts before it looks for the pivot, and stays converted if there is none.
+        // As in `set`, the conversion comes first.
         self.make_room(1, text.len(), limits);
         let pivot = Needle::new(pivot);
         match self {
@@ -282,7 +284,7 @@ impl List {
                     node.pack.find(&pivot, 0).map(|pos| (at, beside(&node.pack, pos, side)))
                 });
                 let Some((node, pos)) = found else { return false };
-                quick.insert(node, pos, text, limits);
+                quick.insert(node, pos, side, text, limits);
             }
         }
         true
@@ -402,13 +404,13 @@ impl List {
         self.as_quicklist().append(Node::with_element(text, true));
     }
 
-    /// Gives the list the encoding that Redis gives it after LSET and after loading.
+    /// Gives the list the encoding that Redis gives it after loading.
     pub fn settle(&mut self, limits: ListLimits) {
         self.make_room(0, 0, limits);
         self.become_listpack(limits.node_limits());
     }
 
-    /// After a removal: a quicklist becomes a listpack at half the limit, so that a list that
+    /// After elements went: a quicklist becomes a listpack at half the limit, so that a list that
     /// swings round the limit is not converted back and forth.
     fn shrunk(&mut self, limits: ListLimits) {
         let (bytes_max, count_max) = limits.node_limits();
@@ -503,11 +505,7 @@ impl Quicklist {
         if let Some(node) = at.map(|at| &mut self.nodes[at])
             && node.has_room(text, limits)
         {
-            node.count += 1;
-            return match end {
-                End::Front => node.pack.push_front(text),
-                End::Back => node.pack.push_back(text),
-            };
+            return node.push(end, text);
         }
         let node = Node::with_element(text, limits.is_large(text));
         match end {
@@ -516,8 +514,9 @@ impl Quicklist {
         }
     }
 
-    /// Inserts before the entry at `pos` of the node, which may be the node's end.
-    fn insert(&mut self, at: usize, pos: Pos, text: &[u8], limits: ListLimits) {
+    /// Inserts before the entry at `pos` of the node, which may be the node's end; the pivot is on
+    /// the other `side`.
+    fn insert(&mut self, at: usize, pos: Pos, side: Side, text: &[u8], limits: ListLimits) {
         self.len += 1;
         let node = &mut self.nodes[at];
         if node.has_room(text, limits) {
@@ -527,26 +526,38 @@ impl Quicklist {
         }
         let (first, end) = (pos == node.pack.first(), pos == node.pack.end());
         if first && at > 0 && self.nodes[at - 1].has_room(text, limits) {
-            self.nodes[at - 1].pack.push_back(text);
-            self.nodes[at - 1].count += 1;
-            return;
+            return self.nodes[at - 1].push(End::Back, text);
         }
         if end && at + 1 < self.nodes.len() && self.nodes[at + 1].has_room(text, limits) {
-            self.nodes[at + 1].pack.push_front(text);
-            self.nodes[at + 1].count += 1;
+            return self.nodes[at + 1].push(End::Front, text);
+        }
+        if first {
+            self.nodes.insert(at, Node::with_element(text, limits.is_large(text)));
             return;
         }
-        let new = Node::with_element(text, limits.is_large(text));
-        if first {
-            self.nodes.insert(at, new);
-        } else if end {
-            self.nodes.insert(at + 1, new);
-        } else {
-            let right = self.nodes[at].split_off(pos);
-            self.nodes.insert(at + 1, right);
-            self.nodes.insert(at + 1, new);
-            self.merge_around(at + 1, limits);
+        if end {
+            self.nodes.insert(at + 1, Node::with_element(text, limits.is_large(text)));
+            return;
         }
+        let mut right = self.nodes[at].split_off(pos);
+        if limits.is_large(text) {
+            self.nodes.insert(at + 1, right);
+            self.nodes.insert(at + 1, Node::with_element(text, true));
+            return;
+        }
+        // The new element joins the half that the pivot is not in.
+        let center = match side {
+            Side::Before => {
+                self.nodes[at].push(End::Back, text);
+                at + 1
+            }
+            Side::After => {
+                right.push(End::Front, text);
+                at
+            }
+        };
+        self.nodes.insert(at + 1, right);
+        self.merge_around(center, limits);
     }
 
     /// Replaces the element at `index`, which must exist.
@@ -565,8 +576,7 @@ impl Quicklist {
             self.len += 1;
             match self.nodes.get_mut(at) {
                 Some(next) if next.has_room(text, limits) => {
-                    next.pack.push_front(text);
-                    next.count += 1;
+                    next.push(End::Front, text);
                 }
                 _ => self.nodes.insert(at, Node::with_element(text, false)),
             }
@@ -574,25 +584,34 @@ impl Quicklist {
             node.pack.remove(pos);
             node.count -= 1;
             self.len -= 1;
-            self.insert(at, pos, text, limits);
+            self.insert(at, pos, Side::Before, text, limits);
         }
     }
 
-    /// Merges neighbours near node `at` where both fit one node, so that inserting in the middle
-    /// does not leave a trail of small ones.
-    fn merge_around(&mut self, at: usize, limits: ListLimits) {
-        for left in (at.saturating_sub(2)..=at + 1).rev() {
-            let Some(right) = self.nodes.get(left + 1) else { continue };
-            let node = &self.nodes[left];
-            let bytes = node.pack.bytes() + right.pack.bytes() - EMPTY_BYTES;
-            let count = (node.count + right.count) as usize;
-            if !node.plain && !right.plain && !limits.exceeded_by(bytes, count) {
-                let right = self.nodes.remove(left + 1).expect("it was there five lines up");
-                let node = &mut self.nodes[left];
-                node.pack.append(&right.pack);
-                node.count += right.count;
-            }
+    /// Merges neighbours near node `center` where both fit one node, so that inserting in the middle
+    /// does not leave a trail of small ones. Which pairs are tried in which order is Redis's.
+    fn merge_around(&mut self, center: usize, limits: ListLimits) {
+        let merged_before = center >= 2 && self.merge(center - 2, limits);
+        let center = center - usize::from(merged_before);
+        self.merge(center + 1, limits);
+        let merged_before = center >= 1 && self.merge(center - 1, limits);
+        self.merge(center - usize::from(merged_before), limits);
+    }
+
+    /// Merges node `at` and the next, if there is one and both fit one node.
+    fn merge(&mut self, at: usize, limits: ListLimits) -> bool {
+        let (Some(left), Some(right)) = (self.nodes.get(at), self.nodes.get(at + 1)) else {
+            return false;
+        };
+        let bytes = left.pack.bytes() + right.pack.bytes() - EMPTY_BYTES;
+        let count = (left.count + right.count) as usize;
+        if left.plain || right.plain || limits.exceeded_by(bytes, count) {
+            return false;
         }
+        let right = self.nodes.remove(at + 1).expect("it was there above");
+        self.nodes[at].pack.append(&right.pack);
+        self.nodes[at].count += right.count;
+        true
     }
 
     fn remove_range(&mut self, index: usize, count: usize) -> usize {
@@ -666,6 +685,14 @@ impl Node {
         let mut pack = Listpack::new();
         pack.push_back(text);
         Node { pack, count: 1, plain }
+    }
+
+    fn push(&mut self, end: End, text: &[u8]) {
+        self.count += 1;
+        match end {
+            End::Front => self.pack.push_front(text),
+            End::Back => self.pack.push_back(text),
+        }
     }
 
     fn has_room(&self, text: &[u8], limits: ListLimits) -> bool {

@@ -1,5 +1,6 @@
-//! What sets and hashes share: drawing several elements without repetition (SRANDMEMBER, HRANDFIELD),
-//! estimating memory from some of many elements (MEMORY USAGE), looking for repeated elements.
+//! What sets and hashes share: drawing several elements without repetition (SRANDMEMBER,
+//! HRANDFIELD), estimating memory from some of many elements (MEMORY USAGE), looking for repeated
+//! elements.
 
 use rand::{Rng, RngExt};
 
@@ -14,8 +15,8 @@ pub(crate) fn estimate(total: usize, samples: usize, sizes: impl Iterator<Item =
     (sum * total).checked_div(samples).unwrap_or(0)
 }
 
-/// Whether two of the key hashes of elements from elsewhere are equal, that is, whether an element is
-/// there twice. (Other elements of one hash are as unlikely as a bit error: the hash has 64 bits
+/// Whether two of the key hashes of elements from elsewhere are equal, that is, whether an element
+/// is there twice. (Other elements of one hash are as unlikely as a bit error: the hash has 64 bits
 /// and is keyed at random.)
 pub(crate) fn has_repeated(hashes: impl Iterator<Item = u64>) -> bool {
     let mut hashes: Vec<u64> = hashes.collect();
@@ -23,8 +24,8 @@ pub(crate) fn has_repeated(hashes: impl Iterator<Item = u64>) -> bool {
     hashes.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Calls `each` with `count` of the `total` items of `items`, every subset being equally likely, in the
-/// items' order. One pass, no memory. (Algorithm S of Knuth's volume 2, 3.4.2.)
+/// Calls `each` with `count` of the `total` items of `items`, every subset being equally likely, in
+/// the items' order. One pass, no memory. (Algorithm S of Knuth's volume 2, 3.4.2.)
 pub(crate) fn select<T>(
     rng: &mut (impl Rng + ?Sized),
     items: impl Iterator<Item = T>,

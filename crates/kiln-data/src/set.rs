@@ -7,7 +7,8 @@
 //! - An intset that gets another string becomes a listpack if that holds all members, else a table;
 //!   an intset that gets too long becomes a table.
 //! - A listpack that gets too many members, or one too long, becomes a table.
-//! - Removal never converts. The results of SINTERSTORE are made intsets again ([`Set::prefer_intset`]).
+//! - Removal never converts. The results of SINTERSTORE are made intsets again
+//!   ([`Set::prefer_intset`]).
 //!
 //! A member in the table is a single allocation of its length (one byte up to 253) and its bytes.
 //!
@@ -162,8 +163,8 @@ impl Set {
         self.len() == 0
     }
 
-    /// Bytes of all allocations; those of a table's members are estimated from the first `samples` of
-    /// them (0: all are counted).
+    /// Bytes of all allocations; those of a table's members are estimated from the first `samples`
+    /// of them (0: all are counted).
     pub fn memory_bytes(&self, samples: usize) -> usize {
         match &self.repr {
             Repr::Intset(ints) => ints.memory_bytes(),
@@ -274,8 +275,8 @@ impl Set {
         }
     }
 
-    /// Calls `each` with `count` members drawn independently, so that one may come twice; with none if
-    /// the set is empty.
+    /// Calls `each` with `count` members drawn independently, so that one may come twice; with none
+    /// if the set is empty.
     pub fn sample(&self, rng: &mut impl Rng, count: usize, mut each: impl FnMut(Value<'_>)) {
         if let Repr::Table(table) = &self.repr {
             return table.sample(rng, count, |member| each(Value::Bytes(member.key())));

@@ -84,7 +84,8 @@ impl ThinBuf {
         unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len()) }
     }
 
-    /// The bytes after the length prefix, which stays out of reach: it says how much memory there is.
+    /// The bytes after the length prefix, which stays out of reach: it says how much memory there
+    /// is.
     #[inline]
     pub(crate) fn payload_mut(&mut self) -> &mut [u8] {
         let len = self.len();

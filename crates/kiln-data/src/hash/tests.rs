@@ -235,7 +235,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     let old_expiry = prop_oneof![Just(Clear), Just(Keep)];
     let expiry = proptest::option::weighted(0.8, 0_i64..50);
     prop_oneof![
-        8 => (word(), word(), old_expiry).prop_map(|(name, value, old)| Edit::Set(name, value, old)),
+        8 => (word(), word(), old_expiry).prop_map(|(name, text, old)| Edit::Set(name, text, old)),
         3 => word().prop_map(Edit::Remove),
         6 => (word(), expiry).prop_map(|(name, expiry)| Edit::SetExpiry(name, expiry)),
         3 => (0_i64..10).prop_map(Edit::Wait),
@@ -319,7 +319,8 @@ proptest! {
                 (_, Some(triples)) => Hash::from_listpack_ex(triples.clone(), &SMALL),
                 _ => continue,
             };
-            prop_assert_eq!(reloaded.unwrap().iter_all().map(owned).collect::<Model>(), model.clone());
+            let reloaded = reloaded.unwrap();
+            prop_assert_eq!(reloaded.iter_all().map(owned).collect::<Model>(), model.clone());
         }
     }
 }
