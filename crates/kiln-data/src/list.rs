@@ -588,8 +588,8 @@ impl Quicklist {
         }
     }
 
-    /// Merges neighbours near node `center` where both fit one node, so that inserting in the middle
-    /// does not leave a trail of small ones. Which pairs are tried in which order is Redis's.
+    /// Merges neighbours near node `center` where both fit one node, so that inserting in the
+    /// middle does not leave a trail of small ones. Which pairs are tried in which order is Redis's.
     fn merge_around(&mut self, center: usize, limits: ListLimits) {
         let merged_before = center >= 2 && self.merge(center - 2, limits);
         let center = center - usize::from(merged_before);
