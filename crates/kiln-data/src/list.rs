@@ -589,7 +589,7 @@ impl Quicklist {
     }
 
     /// Merges neighbours near node `center` where both fit one node, so that inserting in the
-    /// middle does not leave a trail of small ones. Which pairs are tried in which order is Redis's.
+    /// middle does not leave a trail of small ones. The pairs and their order are Redis's.
     fn merge_around(&mut self, center: usize, limits: ListLimits) {
         let merged_before = center >= 2 && self.merge(center - 2, limits);
         let center = center - usize::from(merged_before);
