@@ -9,6 +9,8 @@ import threading
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from support import Raw, encode, eventually
 
@@ -22,7 +24,8 @@ LONGEST_LINE = 64 << 10
 @pytest.fixture
 def healthy(server):
     """A client that works before the test and must work throughout."""
-    with redis.Redis(port=server.port, socket_timeout=30) as client:
+    once = Retry(NoBackoff(), 0)
+    with redis.Redis(port=server.port, socket_timeout=30, retry=once) as client:
         client.set("healthy", 0)
 
         def works():

@@ -144,10 +144,10 @@ fn declared<'a>(tree: &'a Tree, path: &str, section: &str) -> Vec<(usize, &'a st
     found
 }
 
-/// Every dependency is under a licence of [`LICENCES`].
+/// Every dependency is under a licence of [`LICENCES`], and `deny.toml` allows the same ones.
 pub(super) fn licences(tree: &Tree) -> Vec<Problem> {
     let packages = tree.metadata["packages"].as_array().into_iter().flatten();
-    packages
+    let mut problems: Vec<Problem> = packages
         .filter(|package| !allowed(text(package, "license")))
         .map(|package| {
             let what = format!(
@@ -157,7 +157,19 @@ pub(super) fn licences(tree: &Tree) -> Vec<Problem> {
             );
             Problem::new("Cargo.lock", 0, what, SECTION)
         })
-        .collect()
+        .collect();
+    if let Some(deny) = tree.files.iter().find(|file| file.path == "deny.toml") {
+        let allow = deny.text.split_once("\nallow = [").map_or("", |(_, allow)| allow);
+        let allow = allow.split_once(']').map_or("", |(allow, _)| allow);
+        let mut allow: Vec<&str> = allow.split('"').skip(1).step_by(2).collect();
+        let mut wanted = LICENCES.to_vec();
+        allow.sort_unstable();
+        wanted.sort_unstable();
+        if allow != wanted {
+            problems.push(Problem::new("deny.toml", 0, "allows other licences than tidy", SECTION));
+        }
+    }
+    problems
 }
 
 /// Whether a licence expression (SPDX, or the older form with `/`) can be met with [`LICENCES`].
@@ -318,5 +330,7 @@ mod tests {
             &workspace(&[("a", "MIT", &[]), ("b", "AGPL-3.0", &[])], &[]),
             &["Cargo.lock:0"],
         );
+        let deny = "[licenses]\nallow = [\n    \"MIT\",\n]\n";
+        check(licences, &workspace(&[], &[("deny.toml", deny)]), &["deny.toml:0"]);
     }
 }
