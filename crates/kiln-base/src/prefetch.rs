@@ -14,7 +14,9 @@ pub fn read<T>(address: *const T) {
     #[cfg(target_arch = "aarch64")]
     {
         // SAFETY: a prefetch reads nothing that the program can see and never faults.
-        unsafe { std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, readonly)) };
+        unsafe {
+            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, readonly))
+        };
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;

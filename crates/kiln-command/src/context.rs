@@ -62,8 +62,8 @@ impl Context<'_> {
     /// Runs `body` on each shard in turn, shared and one at a time, until it returns `false`.
     pub fn for_each_shard(&mut self, mut body: impl FnMut(&View<'_>, ShardId) -> bool) {
         for shard in ShardId::all() {
-            let go_on = self
-                .with_view(Shards::One(shard), LockMode::Shared, |view| body(view, shard));
+            let go_on =
+                self.with_view(Shards::One(shard), LockMode::Shared, |view| body(view, shard));
             if !go_on {
                 break;
             }

@@ -294,7 +294,8 @@ impl Running<'_> {
         }
         let config = self.worker.config.config();
         if config.maxmemory > 0 {
-            let full = !make_room(self.server, self.worker, config_maxmemory(self.worker), self.now);
+            let full =
+                !make_room(self.server, self.worker, config_maxmemory(self.worker), self.now);
             // EXEC as a whole is refused if anything queued needs memory.
             let needs_memory = spec.flags.contains(CommandFlags::DENYOOM)
                 || (self.session.in_multi() && is_exec(command) && self.queued_needs_memory());
@@ -520,7 +521,13 @@ impl Running<'_> {
     }
 
     /// Runs one command of a transaction under the transaction's hold.
-    fn execute_held(&mut self, command: Command, args: &Args<'_>, mut hold: Hold<'_>, out: &mut ReplyBuf) {
+    fn execute_held(
+        &mut self,
+        command: Command,
+        args: &Args<'_>,
+        mut hold: Hold<'_>,
+        out: &mut ReplyBuf,
+    ) {
         let mark = out.mark();
         let protocol = self.session.protocol;
         let db = self.session.db;
@@ -628,8 +635,8 @@ impl Running<'_> {
             return;
         }
         let now = now_us();
-        let mut line =
-            format!("+{}.{:06} [{} ", now / 1_000_000, now % 1_000_000, self.session.db).into_bytes();
+        let mut line = format!("+{}.{:06} [{} ", now / 1_000_000, now % 1_000_000, self.session.db)
+            .into_bytes();
         line.extend_from_slice(self.session.client.addr.as_bytes());
         line.push(b']');
         for arg in args.iter() {
@@ -892,19 +899,25 @@ pub fn begin(session: &mut Session) -> Result<(), CommandError> {
 }
 
 /// Removes keys of one shard whose time has come, at most `max`; says whether more are due.
-pub fn sweep_shard(server: &Server, worker: &mut Worker, shard: kiln_keyspace::ShardId, max: usize) -> bool {
+pub fn sweep_shard(
+    server: &Server,
+    worker: &mut Worker,
+    shard: kiln_keyspace::ShardId,
+    max: usize,
+) -> bool {
     let now = now_ms();
     {
         // Most shards have nothing due: a look under the shared lock disturbs nobody.
-        let Some(mut locked) = server.keyspace.try_lock(shard, LockMode::Shared) else { return false };
+        let Some(mut locked) = server.keyspace.try_lock(shard, LockMode::Shared) else {
+            return false;
+        };
         if locked.hold().state(shard).expiry.first_due(now).is_none() {
             return false;
         }
     }
     let mut locked = server.keyspace.lock(Shards::One(shard), LockMode::Exclusive);
     let settings = &worker.settings;
-    let report =
-        View::new(locked.hold(), 0, now, settings, &mut worker.effects).sweep(shard, max);
+    let report = View::new(locked.hold(), 0, now, settings, &mut worker.effects).sweep(shard, max);
     settle(server, worker, locked, now);
     report.more
 }

@@ -41,7 +41,14 @@ struct Entries {
 
 impl SlowLog {
     /// Adds a command, forgetting the oldest beyond `max_len`.
-    pub fn add(&self, args: &Args<'_>, client: &Client, time_s: i64, duration_us: u64, max_len: usize) {
+    pub fn add(
+        &self,
+        args: &Args<'_>,
+        client: &Client,
+        time_s: i64,
+        duration_us: u64,
+        max_len: usize,
+    ) {
         let words = shortened(args);
         let client_name = client.info.lock().name.clone();
         let mut entries = self.0.lock();

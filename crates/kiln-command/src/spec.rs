@@ -20,8 +20,7 @@ pub type WriteHandler = fn(&mut View<'_>, &Args<'_>, &mut ReplyWriter<'_>) -> Co
 pub type BlockingHandler =
     fn(&mut View<'_>, &Args<'_>, &mut ReplyWriter<'_>) -> Result<Outcome, CommandError>;
 /// Handler of a command about the connection or the server.
-pub type ConnectionHandler =
-    fn(&mut Context<'_>, &Args<'_>, &mut ReplyWriter<'_>) -> CommandResult;
+pub type ConnectionHandler = fn(&mut Context<'_>, &Args<'_>, &mut ReplyWriter<'_>) -> CommandResult;
 
 /// How a command runs, and on what.
 #[derive(Clone, Copy)]
@@ -67,7 +66,9 @@ impl Arity {
 }
 
 macro_rules! bit_set {
-    ($(#[$doc:meta])* $name:ident { $($(#[$flag_doc:meta])* $flag:ident = $bit:expr, $text:literal;)* }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$flag_doc:meta])* $flag:ident = $bit:expr, $text:literal;)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
         pub struct $name(u32);
@@ -347,7 +348,8 @@ impl KeySpec {
         let begin = match self.begin {
             BeginSearch::Index(index) => i64::from(index),
             BeginSearch::Keyword(word, from) => {
-                let is_word = |at: &i64| args.get(*at as usize).eq_ignore_ascii_case(word.as_bytes());
+                let is_word =
+                    |at: &i64| args.get(*at as usize).eq_ignore_ascii_case(word.as_bytes());
                 let found = if from >= 0 {
                     (i64::from(from)..len).find(is_word)
                 } else {
@@ -552,9 +554,7 @@ impl CommandSpec {
             at += 1;
         }
         // Redis: @read is for commands that read keys, not for those about scripts.
-        if self.flags.contains(CommandFlags::READONLY)
-            && !acl.contains(AclCategories::SCRIPTING)
-        {
+        if self.flags.contains(CommandFlags::READONLY) && !acl.contains(AclCategories::SCRIPTING) {
             acl = acl.union(AclCategories::READ);
         }
         if !self.flags.contains(CommandFlags::FAST) {

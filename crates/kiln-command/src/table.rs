@@ -189,8 +189,8 @@ fn slot_of(name: &[u8]) -> usize {
         0..=8 => (word(name), 0),
         len => (word(&name[..8]), word(&name[len - 8..])),
     };
-    let mixed = (head ^ tail.rotate_left(23) ^ name.len() as u64)
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed =
+        (head ^ tail.rotate_left(23) ^ name.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 52) as usize % SLOTS
 }
 

@@ -545,10 +545,9 @@ impl Entry {
         match self.flags() & KIND_MASK {
             // SAFETY: the kind is INT.
             INT => Taken::Int(unsafe { body.cast::<i64>().read() }),
-            INLINE => Taken::Inline {
-                bytes: self.inline_bytes().to_vec(),
-                raw: self.flags() & RAW != 0,
-            },
+            INLINE => {
+                Taken::Inline { bytes: self.inline_bytes().to_vec(), raw: self.flags() & RAW != 0 }
+            }
             // SAFETY: the kind is SHARED; ownership moves out, as the caller's contract says.
             SHARED => Taken::Shared(unsafe { body.cast::<Arc<Vec<u8>>>().read() }),
             // SAFETY: the kind is OBJECT; ownership moves out, as the caller's contract says.
@@ -615,7 +614,9 @@ impl Entry {
                     // SAFETY: the parts together are `len <= capacity` bytes.
                     let place = unsafe { pointer.add(at) };
                     // SAFETY: as above; a new allocation overlaps nothing.
-                    unsafe { place.copy_from_nonoverlapping(NonNull::from(part).cast(), part.len()) };
+                    unsafe {
+                        place.copy_from_nonoverlapping(NonNull::from(part).cast(), part.len())
+                    };
                     at += part.len();
                 }
             }

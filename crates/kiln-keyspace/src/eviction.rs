@@ -11,8 +11,8 @@
 
 use kiln_base::clock::UnixMs;
 use kiln_base::sync::LockMode;
-use rand::rngs::SmallRng;
 use rand::RngExt;
+use rand::rngs::SmallRng;
 
 use crate::effects::Effects;
 use crate::entry::Entry;
@@ -37,7 +37,12 @@ pub enum Evicted {
 }
 
 /// The access clock of an entry that was just used, or made (`old` is `None`).
-pub fn access_clock(settings: &Settings, now: UnixMs, old: Option<u32>, rng: impl FnOnce() -> f64) -> u32 {
+pub fn access_clock(
+    settings: &Settings,
+    now: UnixMs,
+    old: Option<u32>,
+    rng: impl FnOnce() -> f64,
+) -> u32 {
     if !settings.policy.is_lfu() {
         return lru_clock(now);
     }

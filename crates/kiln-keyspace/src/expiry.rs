@@ -80,7 +80,13 @@ impl ExpiryIndex {
     pub fn swap_dbs(&mut self, a: usize, b: usize) {
         let swapped = |(at, place): Item| {
             let db = (place >> HASH_BITS) as usize;
-            let db = if db == a { b } else if db == b { a } else { db };
+            let db = if db == a {
+                b
+            } else if db == b {
+                a
+            } else {
+                db
+            };
             item(at, db, place)
         };
         self.0 = std::mem::take(&mut self.0).into_iter().map(swapped).collect();
@@ -89,7 +95,9 @@ impl ExpiryIndex {
     /// Sum of the time left for the entries of `db` and their number, for `avg_ttl`.
     pub fn ttl_sum(&self, db: usize, now: UnixMs, sample: usize) -> (i64, usize) {
         let items = self.0.iter().filter(|(_, place)| (place >> HASH_BITS) as usize == db);
-        items.take(sample).fold((0, 0), |(sum, count), (at, _)| (sum + (at - now).max(0), count + 1))
+        items
+            .take(sample)
+            .fold((0, 0), |(sum, count), (at, _)| (sum + (at - now).max(0), count + 1))
     }
 }
 

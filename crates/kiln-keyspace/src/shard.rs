@@ -164,10 +164,7 @@ pub(crate) struct Shard {
 
 impl Shard {
     pub(crate) fn new(databases: usize) -> Self {
-        Self {
-            lock: RawLock::new(),
-            state: std::cell::UnsafeCell::new(ShardState::new(databases)),
-        }
+        Self { lock: RawLock::new(), state: std::cell::UnsafeCell::new(ShardState::new(databases)) }
     }
 }
 

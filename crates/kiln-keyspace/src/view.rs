@@ -250,20 +250,33 @@ impl<'v> View<'v> {
     pub fn set_string(&mut self, key: &[u8], value: &[u8], ttl: Ttl) {
         if value.len() >= SHARED_MIN {
             let value = Arc::new(value.to_vec());
-            self.store(key, ttl, |entry| entry.set_shared(Arc::clone(&value)), |at| {
-                Entry::shared(key, Arc::clone(&value), at)
-            });
+            self.store(
+                key,
+                ttl,
+                |entry| entry.set_shared(Arc::clone(&value)),
+                |at| Entry::shared(key, Arc::clone(&value), at),
+            );
         } else {
-            self.store(key, ttl, |entry| entry.set_string(value), |at| Entry::string(key, value, at));
+            self.store(
+                key,
+                ttl,
+                |entry| entry.set_string(value),
+                |at| Entry::string(key, value, at),
+            );
         }
     }
 
     /// Makes `key` hold an integer; a key that exists keeps its expiry.
     pub fn set_int_keep_ttl(&mut self, key: &[u8], number: i64) {
-        self.store(key, Ttl::Keep, |entry| entry.set_int(number), |at| {
-            let mut text = [0; 20];
-            Entry::string(key, kiln_base::number::format_i64(number, &mut text), at)
-        });
+        self.store(
+            key,
+            Ttl::Keep,
+            |entry| entry.set_int(number),
+            |at| {
+                let mut text = [0; 20];
+                Entry::string(key, kiln_base::number::format_i64(number, &mut text), at)
+            },
+        );
     }
 
     /// Makes `key` hold an object that is not empty.
@@ -383,9 +396,9 @@ impl<'v> View<'v> {
 
     /// Removes `key` if its value has no elements left; says whether it did. Announces nothing.
     pub fn remove_if_empty(&mut self, key: &[u8]) -> bool {
-        let empty = self.peek(key).is_some_and(|entry| {
-            matches!(entry.value(), Value::Object(object) if object.is_empty())
-        });
+        let empty = self.peek(key).is_some_and(
+            |entry| matches!(entry.value(), Value::Object(object) if object.is_empty()),
+        );
         if empty && let Some(entry) = self.remove(key) {
             self.discard(entry);
         }
@@ -654,7 +667,8 @@ impl<'v> View<'v> {
         }
         if removed > 0 {
             if self.effects.journaling {
-                let words = [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(|field| &**field));
+                let words =
+                    [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(|field| &**field));
                 let words = words.map(Box::from).collect();
                 self.effects.journal.push(Effect { db, words });
             }
@@ -756,7 +770,8 @@ impl<'v> View<'v> {
         assert!(self.hold.mode() == LockMode::Exclusive, "a shared hold cannot change anything");
         let place = self.place(key);
         let now = self.now;
-        if self.table(place.shard).find(place.hash, key).is_some_and(|entry| entry.is_expired(now)) {
+        if self.table(place.shard).find(place.hash, key).is_some_and(|entry| entry.is_expired(now))
+        {
             self.expire(place, key);
         }
         place
@@ -811,7 +826,9 @@ impl<'v> View<'v> {
                     let before = entry.expire_at_ms();
                     if entry.free_effort() > GARBAGE_MIN {
                         let nothing = || Object::List(List::new());
-                        garbage = entry.as_object_mut().map(|object| std::mem::replace(object, nothing()));
+                        garbage = entry
+                            .as_object_mut()
+                            .map(|object| std::mem::replace(object, nothing()));
                     }
                     change(entry);
                     match ttl {
@@ -899,7 +916,9 @@ fn due_at(table: &table::Table<Entry>, hash: u64, at: UnixMs, now: UnixMs) -> Du
     table.scan(hash, |entry| {
         if entry.expire_at_ms() == Some(at) {
             due = Due::Key(entry.key().to_vec());
-        } else if matches!(due, Due::Nothing) && next_field_expiry(&entry).is_some_and(|at| now >= at) {
+        } else if matches!(due, Due::Nothing)
+            && next_field_expiry(&entry).is_some_and(|at| now >= at)
+        {
             due = Due::Fields(entry.key().to_vec());
         }
     });

@@ -52,7 +52,10 @@ impl Waiters {
     /// The waiters of `key`, oldest first; those that are done are dropped on the way.
     pub fn queue(&mut self, db: usize, key: &[u8]) -> Vec<Arc<dyn Waiter>> {
         self.retain(db, key, |waiter| !waiter.is_done());
-        self.0.get(&(db, Box::from(key))).map(|queue| queue.iter().cloned().collect()).unwrap_or_default()
+        self.0
+            .get(&(db, Box::from(key)))
+            .map(|queue| queue.iter().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// All keys that somebody waits for in `db`.

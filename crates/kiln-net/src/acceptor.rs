@@ -73,7 +73,10 @@ pub fn listen(config: &Config) -> Result<Listeners, ListenError> {
                         tracing::debug!(%ip, %error, "optional address is not available");
                     }
                     Err(source) => {
-                        return Err(ListenError { address: format!("{name}:{}", config.port), source });
+                        return Err(ListenError {
+                            address: format!("{name}:{}", config.port),
+                            source,
+                        });
                     }
                 }
             }
@@ -210,7 +213,8 @@ fn accept_tcp(server: &Server, workers: &Workers, stream: StdTcpStream, peer: So
     drop(stream.set_nodelay(true));
     if config.tcp_keepalive > 0 {
         let keepalive = Duration::from_secs(u64::from(config.tcp_keepalive));
-        let probes = TcpKeepalive::new().with_time(keepalive).with_interval(keepalive / 3).with_retries(3);
+        let probes =
+            TcpKeepalive::new().with_time(keepalive).with_interval(keepalive / 3).with_retries(3);
         drop(SockRef::from(&stream).set_tcp_keepalive(&probes));
     }
     let laddr = stream.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());

@@ -5,8 +5,8 @@
 //!                └─ an unfinished command's bytes move to the connection's own buffer
 //! ```
 //!
-//! An idle connection owns no buffer at all. Replies to what was received are written before more is
-//! read, so a client that does not read its replies stops being served.
+//! An idle connection owns no buffer at all. Replies to what was received are written before more
+//! is read, so a client that does not read its replies stops being served.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -85,8 +85,17 @@ enum After {
     ReadOn,
     /// The batch was full: more commands may stand in `input`.
     ParseOn,
-    Block { batch: Batch, index: usize, waiter: Arc<BlockedClient>, receiver: oneshot::Receiver<Wake> },
-    Pause { batch: Batch, index: usize, until: UnixMs },
+    Block {
+        batch: Batch,
+        index: usize,
+        waiter: Arc<BlockedClient>,
+        receiver: oneshot::Receiver<Wake>,
+    },
+    Pause {
+        batch: Batch,
+        index: usize,
+        until: UnixMs,
+    },
     Close,
 }
 
@@ -160,8 +169,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let most = batch_limit(self.session.authenticated);
         let parsed = self.parser.parse(buf, &limits, most, batch);
         let consumed = batch.consumed();
-        let progress =
-            executor.run_batch(self.server, worker, &mut self.session, buf, batch, 0, &mut self.out);
+        let progress = executor.run_batch(
+            self.server,
+            worker,
+            &mut self.session,
+            buf,
+            batch,
+            0,
+            &mut self.out,
+        );
         let full = batch.len() == most;
         match progress {
             Progress::Done => {
@@ -175,7 +191,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             Progress::Blocked { .. } | Progress::Paused { .. } => self.input.extend_from_slice(buf),
             Progress::Close => return After::Close,
         }
-        let taken = if matches!(progress, Progress::Done) { None } else { Some(std::mem::take(batch)) };
+        let taken =
+            if matches!(progress, Progress::Done) { None } else { Some(std::mem::take(batch)) };
         drop(shared);
         self.after(progress, taken, parsed, full)
     }
@@ -310,7 +327,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 biased;
                 wake = &mut receiver => break Ok(wake.ok()),
                 () = sleep_until(deadline) => {
-                    break Ok(if waiter.cancel() { Some(Wake::TimedOut) } else { receiver.await.ok() });
+                    let timed_out = waiter.cancel();
+                    break Ok(if timed_out { Some(Wake::TimedOut) } else { receiver.await.ok() });
                 }
                 () = client.woken() => {
                     if client.is_killed() {

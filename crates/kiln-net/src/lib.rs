@@ -12,5 +12,5 @@ mod acceptor;
 mod connection;
 mod worker;
 
-pub use acceptor::{Listeners, ListenError, listen};
+pub use acceptor::{ListenError, Listeners, listen};
 pub use worker::{Workers, start_workers};

@@ -100,12 +100,10 @@ pub fn start_workers(
     Ok(threads)
 }
 
-fn spawn(
-    name: String,
-    body: impl AsyncFnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+fn spawn(name: String, body: impl AsyncFnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name).spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         match runtime {
             Ok(runtime) => runtime.block_on(body()),
             Err(error) => tracing::error!(%error, "start a runtime"),
@@ -167,8 +165,7 @@ async fn keep_house(server: Arc<Server>, shared: Rc<RefCell<Shared>>, index: usi
         let mut slice = Instant::now();
         for shard in (index..SHARD_COUNT).step_by(workers).map(ShardId::new) {
             loop {
-                let more =
-                    sweep_shard(&server, &mut shared.borrow_mut().worker, shard, SWEEP_KEYS);
+                let more = sweep_shard(&server, &mut shared.borrow_mut().worker, shard, SWEEP_KEYS);
                 if slice.elapsed() > SWEEP_SLICE {
                     tokio::task::yield_now().await;
                     slice = Instant::now();

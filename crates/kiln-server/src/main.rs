@@ -104,7 +104,8 @@ fn serve(store: ConfigStore, config: &Config) -> Result<()> {
     tracing::info!("stopping");
     server.shutdown.request();
     let deadline = std::time::Instant::now() + GRACE;
-    while threads.iter().any(|thread| !thread.is_finished()) && std::time::Instant::now() < deadline {
+    while threads.iter().any(|thread| !thread.is_finished()) && std::time::Instant::now() < deadline
+    {
         std::thread::sleep(Duration::from_millis(5));
     }
     if !config.pidfile.is_empty() {

@@ -50,7 +50,11 @@ fn echo(_: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> Co
     Ok(())
 }
 
-fn select(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
+fn select(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> CommandResult {
     let index = args.int(1)?;
     let db = usize::try_from(index).ok().filter(|db| *db < context.server.keyspace.databases());
     context.session.db = db.ok_or(CommandError::DbOutOfRange)?;
