@@ -7,6 +7,7 @@ use kiln_command::{
     CommandTable, Executor, Progress, ReplyBuf, Server, ServerOptions, Session, Worker,
 };
 use kiln_resp::{Batch, Parser, ParserLimits};
+use kiln_testkit::reply::Reply;
 use kiln_testkit::script;
 
 /// A server with one worker and one client.
@@ -35,6 +36,15 @@ impl TestServer {
         Self { server, worker, session, executor: Executor::default() }
     }
 
+    /// Runs one command and returns its reply, `(waiting)` if it waits.
+    pub(crate) fn reply(&mut self, words: &[Vec<u8>]) -> Reply {
+        let bytes = self.run(words);
+        if bytes.is_empty() {
+            return Reply::Simple(b"(waiting)".to_vec());
+        }
+        Reply::parse_all(&bytes)
+    }
+
     /// Runs one command and returns the bytes of its reply; none if it waits.
     pub(crate) fn run(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
         let mut buf = format!("*{}\r\n", words.len()).into_bytes();
@@ -58,5 +68,5 @@ impl TestServer {
 /// Runs a transcript on an empty server and compares every reply.
 pub(crate) fn check(steps: &[(&str, &str)]) {
     let mut server = TestServer::new();
-    script::check(steps, |words| server.run(words));
+    script::check(|words| server.reply(words), steps);
 }
