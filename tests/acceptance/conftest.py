@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from support import Server
+from support import Raw, Server
 
 
 @pytest.fixture(scope="session")
@@ -16,8 +16,8 @@ def shared_server(tmp_path_factory):
 @pytest.fixture
 def server(shared_server):
     """The server that all tests share. It holds no keys, and must outlive the test."""
-    with redis.Redis(port=shared_server.port) as admin:
-        admin.flushall()
+    with Raw(shared_server.port) as admin:
+        assert admin.call("FLUSHALL") == b"+OK"
     yield shared_server
     shared_server.alive()
 
