@@ -68,24 +68,49 @@ impl Cell {
         self.commands as f64 / self.per_second
     }
 
+    /// The values that [`CELL_FIELDS`] names.
     fn to_json(&self) -> Value {
-        json!({
-            "server": self.kind.name(),
-            "round": self.round,
-            "command": self.command.name(),
-            "keys_per_command": self.command.keys(),
-            "pipeline": self.pipeline,
-            "commands": self.commands,
-            "commands_per_second": self.per_second,
-            "server_cpu_us_per_command": self.cpu_us(),
-            "server_cpu_ns": self.cpu.total_ns,
-            "server_user_ms": self.cpu.user_ms,
-            "server_system_ms": self.cpu.system_ms,
-            "server_wait_ns": self.cpu.wait_ns,
-            "elapsed_s": self.elapsed_s(),
-            "latency_us": latency_json(&self.latency_us),
-        })
+        let [p50, p99, p999, max] = self.latency_us.map(to_tenths);
+        json!([
+            self.kind.name(),
+            self.round,
+            self.command.name(),
+            self.pipeline,
+            self.commands,
+            to_tenths(self.per_second),
+            self.cpu.total_ns,
+            self.cpu.user_ms,
+            self.cpu.system_ms,
+            self.cpu.wait_ns,
+            p50,
+            p99,
+            p999,
+            max,
+        ])
     }
+}
+
+/// What a cell's row in the results file holds; rows of plain values keep a run below 100 KB.
+const CELL_FIELDS: [&str; 14] = [
+    "server",
+    "round",
+    "command",
+    "pipeline",
+    "commands",
+    "commands_per_second",
+    "server_cpu_ns",
+    "server_user_ms",
+    "server_system_ms",
+    "server_wait_ns",
+    "latency_us_p50",
+    "latency_us_p99",
+    "latency_us_p99.9",
+    "latency_us_max",
+];
+
+/// Digits beyond the first are noise and fill the file.
+fn to_tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 /// p50, p99, p99.9 and the maximum, in microseconds.
@@ -96,7 +121,7 @@ pub fn latencies(outcome: &Outcome) -> [f64; 4] {
 
 /// The form in which JSON shows [`latencies`].
 pub fn latency_json(latency_us: &[f64; 4]) -> Value {
-    let [p50, p99, p999, max] = latency_us;
+    let [p50, p99, p999, max] = latency_us.map(to_tenths);
     json!({ "p50": p50, "p99": p99, "p99.9": p999, "max": max })
 }
 
@@ -196,6 +221,7 @@ impl Run {
             "servers": self.servers.iter().map(ServerInfo::to_json).collect::<Vec<_>>(),
             "ratios": self.ratios_json(),
             "memory": memory,
+            "cell_fields": CELL_FIELDS,
             "cells": self.cells.iter().map(Cell::to_json).collect::<Vec<_>>(),
         })
     }
@@ -393,8 +419,8 @@ pub fn keep(
 ) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     let stem = format!("{}-{}{suffix}", machine.date, machine.commit);
-    let pretty = format!("{json:#}\n");
-    let mut files = vec![("json", pretty.as_str()), ("md", table)];
+    let lines = json_lines(json);
+    let mut files = vec![("json", lines.as_str()), ("md", table)];
     files.extend(chart.map(|chart| ("svg", chart)));
     let mut paths = Vec::new();
     for (extension, text) in files {
@@ -403,6 +429,23 @@ pub fn keep(
         paths.push(path);
     }
     Ok(paths)
+}
+
+/// An object with a line for each field, and for each element of a field that is an array: as easy
+/// to search and to compare as a table.
+fn json_lines(json: &Value) -> String {
+    let Value::Object(fields) = json else { return json.to_string() };
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| match value {
+            Value::Array(elements) if !elements.is_empty() => {
+                let elements: Vec<String> = elements.iter().map(Value::to_string).collect();
+                format!("{name:?}: [\n  {}\n]", elements.join(",\n  "))
+            }
+            _ => format!("{name:?}: {value}"),
+        })
+        .collect();
+    format!("{{\n{}\n}}\n", fields.join(",\n"))
 }
 
 /// Who was measured where, for the top of a text.
@@ -650,8 +693,10 @@ mod tests {
 
     #[test]
     fn json_keeps_every_round() {
-        let json = run().to_json();
-        assert_eq!(json["cells"].as_array().unwrap().len(), 6);
+        let json: Value = serde_json::from_str(&json_lines(&run().to_json())).unwrap();
+        let cells = json["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 6);
+        assert!(cells.iter().all(|cell| cell.as_array().unwrap().len() == CELL_FIELDS.len()));
         assert_eq!(json["ratios"][0]["server_cpu"]["max"], 8.0);
         assert_eq!(json["machine"]["commit"], "0123456789");
     }
