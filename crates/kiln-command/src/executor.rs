@@ -20,6 +20,7 @@ use std::time::Instant;
 
 use kiln_base::clock::{UnixMs, now_ms, now_us};
 use kiln_base::memory;
+use kiln_base::sync::atomic::Ordering;
 use kiln_base::sync::{Arc, LockMode};
 use kiln_keyspace::{
     Effect, Evicted, Hold, Locked, Object, PlannedKey, Shards, Value, View, Waiter, evict_one,
@@ -101,6 +102,7 @@ impl Executor {
         out: &mut ReplyBuf,
     ) -> Progress {
         worker.refresh(server);
+        session.client.commands.fetch_add((batch.len() - from) as u64, Ordering::Relaxed);
         let mut start = from;
         let mut ticks = Ticks::start();
         while start < batch.len() {
@@ -263,6 +265,8 @@ impl Running<'_> {
         if self.server.clients.has_monitors() {
             self.tell_monitors(resolved, args);
         }
+        let client = &self.session.client;
+        client.last_command.store(u32::from(resolved.id.0), Ordering::Relaxed);
         let blocked = self.execute(resolved, args, out);
         let nanos = ticks.lap();
         self.worker.stats.ran(resolved.id, nanos);
@@ -308,6 +312,7 @@ impl Running<'_> {
             let owned = args.to_owned();
             transaction.bytes += owned.memory_bytes();
             transaction.queued.push((command, owned));
+            self.session.publish();
             return Ok(None);
         }
         if let Some(until) = self.server.pause.holds(self.may_write(command)) {
@@ -467,6 +472,7 @@ impl Running<'_> {
         let Some(transaction) = self.session.transaction.take() else {
             return self.fail(&CommandError::text("ERR EXEC without MULTI"), out);
         };
+        self.session.client.info.lock().multi = -1;
         if transaction.failed {
             unwatch_all(self.server, self.worker, self.session, self.now);
             return self.fail(&CommandError::ExecAbort, out);
@@ -875,6 +881,7 @@ pub fn watch(context: &mut Context<'_>, keys: Args<'_>) {
             context.with_view(shards, LockMode::Exclusive, |view| view.watch(key, &token));
         context.session.watched.push(Watched { db, key: key.into(), was_expired });
     }
+    context.session.publish();
 }
 
 /// Ends WATCH for the session.
@@ -887,6 +894,7 @@ pub fn unwatch_all(server: &Server, worker: &mut Worker, session: &mut Session, 
             .unwatch(&watched.key, &session.token);
     }
     session.token = Arc::default();
+    session.publish();
 }
 
 /// Opens a transaction.
@@ -895,6 +903,7 @@ pub fn begin(session: &mut Session) -> Result<(), CommandError> {
         return Err(CommandError::text("ERR MULTI calls can not be nested"));
     }
     session.transaction = Some(Transaction::default());
+    session.publish();
     Ok(())
 }
 

@@ -93,6 +93,17 @@ impl Session {
         }
     }
 
+    /// Lets CLIENT LIST see the parts of the state that it shows.
+    pub fn publish(&self) {
+        let transaction = self.transaction.as_ref();
+        let mut info = self.client.info.lock();
+        info.db = self.db;
+        info.resp = if self.protocol == Protocol::Resp3 { 3 } else { 2 };
+        info.multi = transaction.map_or(-1, |open| open.queued.len() as i64);
+        info.dirty = transaction.is_some_and(|open| open.failed);
+        info.watch = self.watched.len();
+    }
+
     /// Whether a transaction is open.
     pub fn in_multi(&self) -> bool {
         self.transaction.is_some()

@@ -5,6 +5,7 @@ mod bitmap;
 mod connection;
 mod generic;
 mod hash;
+mod help;
 mod hyperloglog;
 mod list;
 mod scan;
@@ -20,6 +21,9 @@ mod zset;
 use kiln_command::CommandSpec;
 
 pub use server::command_docs;
+
+/// The version of Redis whose behaviour Kiln has, as clients that gate features on it see it.
+pub const REDIS_VERSION: &str = "8.2.3";
 
 /// The rows of every family.
 pub fn families() -> Vec<&'static [CommandSpec]> {

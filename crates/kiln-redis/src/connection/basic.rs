@@ -58,6 +58,7 @@ fn select(
     let index = args.int(1)?;
     let db = usize::try_from(index).ok().filter(|db| *db < context.server.keyspace.databases());
     context.session.db = db.ok_or(CommandError::DbOutOfRange)?;
+    context.session.publish();
     reply.ok();
     Ok(())
 }
