@@ -63,7 +63,7 @@ impl Default for CommandStats {
 /// The histogram bucket of a duration.
 #[inline]
 pub fn bucket_of(nanos: u64) -> usize {
-    let nanos = nanos | 4;
+    let nanos = nanos.max(4);
     let exponent = 63 - nanos.leading_zeros() as usize;
     let quarter = (nanos >> (exponent - 2)) as usize & 3;
     ((exponent - 2) * 4 + quarter).min(LATENCY_BUCKETS - 1)
