@@ -30,7 +30,6 @@ const TESTKIT: &str = "kiln-testkit";
 const UNUSED_OFFENDERS: &[&str] = &[
     "crates/kiln-command/Cargo.toml",
     "crates/kiln-keyspace/Cargo.toml",
-    "crates/kiln-net/Cargo.toml",
     "crates/kiln-redis/Cargo.toml",
     "crates/kiln-server/Cargo.toml",
 ];
