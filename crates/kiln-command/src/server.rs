@@ -10,10 +10,10 @@ use kiln_base::sync::{Arc, Mutex};
 use kiln_data::hash::HashLimits;
 use kiln_data::list::ListLimits;
 use kiln_data::set::SetLimits;
-use kiln_data::table::Table;
 use kiln_data::zset::ZSetLimits;
 use kiln_keyspace::{
-    Effect, Effects, Entry, EvictionPolicy, EvictionPool, KeyEvent, Keyspace, LfuSettings, Settings,
+    Effect, Effects, Entry, EvictionPolicy, EvictionPool, Flushed, KeyEvent, Keyspace, LfuSettings,
+    Settings,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -44,7 +44,7 @@ pub enum Garbage {
     /// Large values.
     Entries(Vec<Entry>),
     /// Whole databases.
-    Tables(Vec<Table<Entry>>),
+    Flushed(Flushed),
 }
 
 /// The word to stop, and who asked for what.

@@ -274,7 +274,6 @@ impl Group {
         match self {
             Self::Bitmap => AclCategories::BITMAP,
             Self::Connection => AclCategories::CONNECTION,
-            Self::Generic => AclCategories::KEYSPACE,
             Self::Hash => AclCategories::HASH,
             Self::HyperLogLog => AclCategories::HYPERLOGLOG,
             Self::List => AclCategories::LIST,
@@ -282,7 +281,8 @@ impl Group {
             Self::SortedSet => AclCategories::SORTEDSET,
             Self::String => AclCategories::STRING,
             Self::Transactions => AclCategories::TRANSACTION,
-            Self::Cluster | Self::Server => AclCategories::NONE,
+            // SORT and WAIT are generic too, but not in @keyspace: the rows say who is.
+            Self::Cluster | Self::Generic | Self::Server => AclCategories::NONE,
         }
     }
 }

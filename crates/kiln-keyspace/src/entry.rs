@@ -35,8 +35,9 @@ use crate::object::Object;
 
 /// String values of at least this many bytes live behind an `Arc` of their own.
 pub const SHARED_MIN: usize = 16 * 1024;
-/// The longest string that Redis calls `embstr`.
-const EMBSTR_MAX: usize = 44;
+/// Redis calls a string `embstr` that shares one block of 64 bytes with its key: what is left of
+/// those for key, value and expiry time.
+const EMBSTR_MAX: usize = 41;
 /// Longest decimal text of an `i64`.
 const INT_TEXT_MAX: usize = 20;
 
@@ -245,10 +246,11 @@ impl Entry {
         match self.value() {
             Value::Object(object) => object.encoding_name(),
             Value::String(StringRef::Int(_)) => "int",
-            Value::String(string) if self.flags() & RAW == 0 && string.len() <= EMBSTR_MAX => {
-                "embstr"
+            Value::String(string) => {
+                let expiry = self.expire_at_ms().map_or(0, |_| size_of::<UnixMs>());
+                let fits = self.key().len() + string.len() + expiry <= EMBSTR_MAX;
+                if fits && self.flags() & RAW == 0 { "embstr" } else { "raw" }
             }
-            Value::String(_) => "raw",
         }
     }
 

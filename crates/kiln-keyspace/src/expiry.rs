@@ -16,13 +16,18 @@ use kiln_base::clock::UnixMs;
 const HASH_BITS: u32 = 48;
 const HASH_MASK: u64 = (1 << HASH_BITS) - 1;
 
-/// A deadline, and where to find the entry: the low 48 bits of its hash below 16 bits of
-/// database number.
+/// A deadline, and where to find the entry: the low 48 bits of its hash below the 16-bit id of its
+/// database.
 type Item = (UnixMs, u64);
 
 /// The deadlines of one shard.
 #[derive(Default)]
-pub struct ExpiryIndex(BTreeSet<Item>);
+pub struct ExpiryIndex {
+    items: BTreeSet<Item>,
+    /// The ids under which databases stand in the items. SWAPDB exchanges two of them instead of
+    /// rewriting the items; from the end of this list on, a database's number is its id.
+    ids: Vec<u16>,
+}
 
 /// What one sweep did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,73 +41,78 @@ pub struct SweepReport {
 impl ExpiryIndex {
     /// Notes that the entry with `hash` in `db` expires at `at`.
     pub fn add(&mut self, at: UnixMs, db: usize, hash: u64) {
-        self.0.insert(item(at, db, hash));
+        self.items.insert((at, self.place(db, hash)));
     }
 
     /// Forgets an entry's deadline.
     pub fn remove(&mut self, at: UnixMs, db: usize, hash: u64) {
-        self.0.remove(&item(at, db, hash));
+        self.items.remove(&(at, self.place(db, hash)));
     }
 
     /// The first deadline that has passed: its time, database and hash bits.
     pub fn first_due(&self, now: UnixMs) -> Option<(UnixMs, usize, u64)> {
-        let &(at, place) = self.0.first()?;
-        (now > at).then_some((at, (place >> HASH_BITS) as usize, place & HASH_MASK))
+        let &(at, place) = self.items.first()?;
+        (now > at).then(|| (at, self.db_of(place), place & HASH_MASK))
     }
 
     /// The item nearest in time after `from`, else the first: a sample for the volatile policies.
     pub fn near(&self, from: UnixMs) -> Option<(UnixMs, usize, u64)> {
-        let found = self.0.range((from, 0)..).next().or_else(|| self.0.first());
-        found.map(|&(at, place)| (at, (place >> HASH_BITS) as usize, place & HASH_MASK))
+        let found = self.items.range((from, 0)..).next().or_else(|| self.items.first());
+        found.map(|&(at, place)| (at, self.db_of(place), place & HASH_MASK))
     }
 
     /// Earliest and latest deadline.
     pub fn bounds(&self) -> Option<(UnixMs, UnixMs)> {
-        Some((self.0.first()?.0, self.0.last()?.0))
+        Some((self.items.first()?.0, self.items.last()?.0))
     }
 
     /// Number of entries with a deadline.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.items.len()
     }
 
     /// Whether no entry has a deadline.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.items.is_empty()
     }
 
-    /// Forgets all deadlines of `db`.
+    /// Forgets all deadlines of `db`, looking at those of all databases.
     pub fn clear_db(&mut self, db: usize) {
-        self.0.retain(|(_, place)| (place >> HASH_BITS) as usize != db);
+        let id = self.place(db, 0) >> HASH_BITS;
+        self.items.retain(|(_, place)| place >> HASH_BITS != id);
+    }
+
+    /// Takes all deadlines of all databases out, to drop them later: that takes a while.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        Self { items: std::mem::take(&mut self.items), ids: Vec::new() }
     }
 
     /// Exchanges two databases.
     pub fn swap_dbs(&mut self, a: usize, b: usize) {
-        let swapped = |(at, place): Item| {
-            let db = (place >> HASH_BITS) as usize;
-            let db = if db == a {
-                b
-            } else if db == b {
-                a
-            } else {
-                db
-            };
-            item(at, db, place)
-        };
-        self.0 = std::mem::take(&mut self.0).into_iter().map(swapped).collect();
+        for db in self.ids.len()..=a.max(b) {
+            self.ids.push(db as u16);
+        }
+        self.ids.swap(a, b);
     }
 
     /// Sum of the time left for the entries of `db` and their number, for `avg_ttl`.
     pub fn ttl_sum(&self, db: usize, now: UnixMs, sample: usize) -> (i64, usize) {
-        let items = self.0.iter().filter(|(_, place)| (place >> HASH_BITS) as usize == db);
+        let items = self.items.iter().filter(|(_, place)| self.db_of(*place) == db);
         items
             .take(sample)
             .fold((0, 0), |(sum, count), (at, _)| (sum + (at - now).max(0), count + 1))
     }
-}
 
-fn item(at: UnixMs, db: usize, hash: u64) -> Item {
-    (at, (db as u64) << HASH_BITS | hash & HASH_MASK)
+    fn place(&self, db: usize, hash: u64) -> u64 {
+        let id = self.ids.get(db).map_or(db as u64, |id| u64::from(*id));
+        id << HASH_BITS | hash & HASH_MASK
+    }
+
+    fn db_of(&self, place: u64) -> usize {
+        let id = place >> HASH_BITS;
+        self.ids.iter().position(|other| u64::from(*other) == id).unwrap_or(id as usize)
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +130,10 @@ mod tests {
         assert_eq!(index.first_due(201), Some((200, 1, (1 << 48) - 1)));
         index.swap_dbs(1, 2);
         assert_eq!(index.first_due(201).map(|due| due.1), Some(2));
+        index.add(300, 1, 5);
         index.clear_db(2);
+        assert_eq!(index.first_due(301), Some((300, 1, 5)));
+        index.clear_db(1);
         assert!(index.is_empty());
     }
 }

@@ -25,7 +25,7 @@ use crate::effects::{Effect, Effects, KeyEvent};
 use crate::entry::{Entry, SHARED_MIN, StringRef, Value};
 use crate::event::Event;
 use crate::eviction::access_clock;
-use crate::expiry::SweepReport;
+use crate::expiry::{ExpiryIndex, SweepReport};
 use crate::keyspace::Hold;
 use crate::object::Object;
 use crate::settings::Settings;
@@ -49,6 +49,15 @@ pub enum Ttl {
     Keep,
     /// The key gets this one.
     At(UnixMs),
+}
+
+/// What [`View::flush`] took out of the keyspace.
+#[derive(Default)]
+pub struct Flushed {
+    /// How many keys that were.
+    pub keys: usize,
+    tables: Vec<table::Table<Entry>>,
+    deadlines: Vec<ExpiryIndex>,
 }
 
 /// A key of a planned command: the address of its bytes, and its place.
@@ -185,7 +194,18 @@ impl<'v> View<'v> {
         Some(entry)
     }
 
-    /// The entry at `key`, unless it is missing or expired; the access clock stays.
+    /// The entry at `key` for a command that only looks at its surroundings, such as TTL: it
+    /// counts as a hit or a miss, but the access clock stays.
+    #[inline]
+    pub fn get_untouched(&self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let found = self.peek(key);
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.set(counter.get() + 1);
+        found
+    }
+
+    /// The entry at `key`, unless it is missing or expired; nothing is counted, and the access
+    /// clock stays.
     #[inline]
     pub fn peek(&self, key: &[u8]) -> Option<EntryRef<'_>> {
         let place = self.place(key);
@@ -560,6 +580,11 @@ impl<'v> View<'v> {
         self.held_shards().map(|shard| self.hold.state(shard).db(db).table.len()).sum()
     }
 
+    /// Number of entries of the view's database in one shard, expired ones included.
+    pub fn shard_len(&self, shard: ShardId) -> usize {
+        self.table(shard).len()
+    }
+
     /// Number of entries of `db` in the held shards that have an expiry time.
     pub fn volatile_len(&self, db: usize) -> usize {
         self.held_shards().map(|shard| self.hold.state(shard).db(db).volatile_count).sum()
@@ -585,23 +610,35 @@ impl<'v> View<'v> {
         self.hold.state(shard).db(self.db).table.random(rng).map(EntryRef::new)
     }
 
-    /// Removes every key of database `db` from the held shards and touches their watchers.
-    /// Returns the tables, which the caller frees after the locks are gone.
-    pub fn flush_db(&mut self, db: usize) -> Vec<table::Table<Entry>> {
+    /// Removes every key of the given databases from the held shards and touches their watchers.
+    /// Returns what held them, which the caller frees after the locks are gone.
+    pub fn flush(&mut self, dbs: std::ops::Range<usize>) -> Flushed {
         let now = self.now;
         let shards: Vec<_> = self.held_shards().collect();
-        let mut flushed = Vec::new();
+        let mut flushed = Flushed::default();
         for shard in shards {
             let state = self.hold.state_mut(shard);
-            touch_existing(state, db, now);
-            state.expiry.clear_db(db);
-            let part = state.db_mut(db);
-            part.volatile_count = 0;
-            if !part.table.is_empty() {
-                self.effects.dirty += part.table.len() as u64;
-                flushed.push(std::mem::take(&mut part.table));
+            for db in dbs.clone() {
+                touch_existing(state, db, now);
+                let part = state.db_mut(db);
+                part.volatile_count = 0;
+                if !part.table.is_empty() {
+                    flushed.keys += part.table.len();
+                    flushed.tables.push(std::mem::take(&mut part.table));
+                }
+            }
+            if state.expiry.is_empty() {
+                continue;
+            }
+            // Picking out one database's deadlines takes as long as there are deadlines; mostly
+            // they are all its own.
+            if (0..state.db_count()).all(|db| state.db(db).table.is_empty()) {
+                flushed.deadlines.push(state.expiry.take());
+            } else {
+                dbs.clone().for_each(|db| state.expiry.clear_db(db));
             }
         }
+        self.effects.dirty += flushed.keys as u64;
         flushed
     }
 
