@@ -374,7 +374,8 @@ impl KeySpec {
                 let count = kiln_base::number::parse_i64(count).filter(|count| *count >= 0)?;
                 let first = begin + i64::from(first);
                 let step = i64::from(step);
-                (first, first + count.checked_mul(step)?.checked_sub(step)?, step)
+                let last = count.checked_mul(step)?.checked_sub(step)?.checked_add(first)?;
+                (first, last, step)
             }
             FindKeys::Unknown => return None,
         };
@@ -602,6 +603,8 @@ mod tests {
         assert_eq!(positions(KeySpec::keynum(1, ro), "SINTERCARD 2 a b LIMIT 1"), [2, 3]);
         assert_eq!(positions(KeySpec::keynum(1, ro), "SINTERCARD 9 a b"), [0; 0]);
         assert_eq!(positions(KeySpec::keynum(1, ro), "SINTERCARD x a b"), [0; 0]);
+        let most = "SINTERCARD 9223372036854775807 a b";
+        assert_eq!(positions(KeySpec::keynum(1, ro), most), [0; 0]);
         let streams = KeySpec {
             begin: BeginSearch::Keyword("STREAMS", 1),
             find: FindKeys::Range { last: -1, step: 1, limit: 2 },
