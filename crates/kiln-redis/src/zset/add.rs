@@ -1,8 +1,8 @@
 //! ZADD and ZINCRBY: give members scores.
 //!
 //! Both are one operation, [`add`], under [`Rules`]: the options of ZADD. ZINCRBY is ZADD INCR that
-//! always replies with a score. All words are checked before the key is looked at, and with INCR there
-//! is one element alone, so a command that fails has changed nothing.
+//! always replies with a score. All words are checked before the key is looked at, and with INCR
+//! there is one element alone, so a command that fails has changed nothing.
 //!
 //! Source: the Redis documentation; replies and encodings observed on Redis 8.2.3.
 
@@ -128,7 +128,7 @@ fn zadd(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> Co
         first += 1;
     }
     let elements = args.tail(first);
-    if elements.len() == 0 || elements.len() % 2 != 0 {
+    if elements.len() == 0 || !elements.len().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
     rules.check(elements.len() / 2)?;
@@ -258,7 +258,7 @@ mod tests {
         check(&[
             ("SET s v", "OK"),
             ("ZADD s NX XX GT 1 a 2", syntax),
-            ("ZADD s NX GT", "(error) ERR wrong number of arguments for 'zadd' command"),
+            ("ZADD s NX", "(error) ERR wrong number of arguments for 'zadd' command"),
             ("ZADD s NX GT CH", syntax),
             (
                 "ZADD s NX XX GT 1 a",

@@ -1,10 +1,13 @@
 //! Sorted sets: ZADD, ZRANGE, ZUNION and friends.
 //!
 //! ```text
-//! add       ZADD ZINCRBY                        read      ZCARD ZSCORE ZRANK ZCOUNT … ZRANDMEMBER
-//! remove    ZREM ZREMRANGEBY…                   range     ZRANGE and its older forms, ZRANGESTORE
-//! pop       ZPOP… ZMPOP BZPOP… BZMPOP           combine   ZUNION ZINTER ZDIFF, their STOREs, ZINTERCARD
-//! bounds    ends of ranges, ranks               elements  how members and scores are written
+//! add       ZADD, ZINCRBY
+//! remove    ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX
+//! pop       ZPOPMIN, ZPOPMAX, ZMPOP and their waiting forms
+//! read      ZCARD, ZSCORE, ZMSCORE, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT, ZRANDMEMBER
+//! range     ZRANGE and its older forms, ZRANGESTORE
+//! combine   ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD
+//! bounds    the ends of ranges          elements    how members and scores are written
 //! ```
 
 mod add;

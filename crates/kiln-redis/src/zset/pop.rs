@@ -1,8 +1,8 @@
-//! ZPOPMIN, ZPOPMAX, ZMPOP and their waiting forms BZPOPMIN, BZPOPMAX and BZMPOP: take the lowest or
-//! highest elements out.
+//! ZPOPMIN, ZPOPMAX, ZMPOP and their waiting forms BZPOPMIN, BZPOPMAX and BZMPOP: take the lowest
+//! or highest elements out.
 //!
-//! The ones with several keys pop from the first that holds a sorted set, and journal what became of
-//! it: a ZPOPMIN or ZPOPMAX of that key.
+//! The ones with several keys pop from the first that holds a sorted set, and journal what became
+//! of it: a ZPOPMIN or ZPOPMAX of that key.
 //!
 //! Source: the Redis documentation; replies observed on Redis 8.2.3.
 

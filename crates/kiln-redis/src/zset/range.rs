@@ -1,7 +1,7 @@
 //! ZRANGE, its six older forms, and ZRANGESTORE: a part of a sorted set by rank, score or member.
 //!
-//! All of them are one [`Query`]: parsed from the words, it becomes a range of ranks, and that is read
-//! from one end or the other. The older forms fix what ZRANGE says by BYSCORE, BYLEX and REV.
+//! All of them are one [`Query`]: parsed from the words, it becomes a range of ranks, and that is
+//! read from one end or the other. The older forms fix what ZRANGE says by BYSCORE, BYLEX and REV.
 //!
 //! Source: the Redis documentation; replies observed on Redis 8.2.3.
 

@@ -9,6 +9,7 @@ use kiln_command::{
     Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Group, KeyFlags, KeySpec,
     ReadHandler, ReplyWriter, View,
 };
+use kiln_data::zset::ZSet;
 
 use super::bounds::{lex_bounds, score_bounds};
 use super::elements::{write_elements, write_pair, write_pairs_header};
@@ -76,7 +77,7 @@ const fn spec(name: &'static str, arity: Arity, handler: ReadHandler) -> Command
 }
 
 fn zcard(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
-    let len = view.zset(args.get(1))?.map_or(0, |zset| zset.len());
+    let len = view.zset(args.get(1))?.map_or(0, ZSet::len);
     reply.integer(len as i64);
     Ok(())
 }
@@ -155,8 +156,8 @@ fn zlexcount(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> C
     Ok(())
 }
 
-/// A negative count draws with repetition, so often; a positive one draws so many different members,
-/// or all of them.
+/// A negative count draws with repetition, so often; a positive one draws so many different
+/// members, or all of them.
 fn zrandmember(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     let mut rng = view.rng();
     if args.len() == 2 {
