@@ -383,6 +383,9 @@ impl KeySpec {
     }
 }
 
+/// Shows the index and flags of keys that no [`KeySpec`] can tell.
+pub type MoreKeys = fn(&Args<'_>, &mut dyn FnMut(usize, KeyFlags));
+
 /// What is journaled for a command that changed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
@@ -409,6 +412,8 @@ pub struct CommandSpec {
     pub group: Group,
     /// Where its keys are.
     pub keys: &'static [KeySpec],
+    /// Finds the keys that stand for the unknown ones among `keys`.
+    pub more_keys: Option<MoreKeys>,
     /// Whether these words may touch keys beyond `keys`, so that all shards must be held.
     pub touches_all: Option<fn(&Args<'_>) -> bool>,
     /// What is journaled.
@@ -433,6 +438,7 @@ impl CommandSpec {
             categories: AclCategories::NONE,
             group: Group::Generic,
             keys: &[],
+            more_keys: None,
             touches_all: None,
             journal: Journal::AsSent,
             since: "1.0.0",
@@ -493,6 +499,13 @@ impl CommandSpec {
     #[must_use]
     pub const fn keys(mut self, keys: &'static [KeySpec]) -> Self {
         self.keys = keys;
+        self
+    }
+
+    /// Finds keys that the specs only call unknown.
+    #[must_use]
+    pub const fn more_keys(mut self, find: MoreKeys) -> Self {
+        self.more_keys = Some(find);
         self
     }
 
@@ -570,12 +583,15 @@ impl CommandSpec {
         let mut complete = true;
         for spec in self.keys {
             let Some((first, end, step)) = spec.positions(args) else {
-                complete = false;
+                complete &= self.more_keys.is_some() && spec.begin == BeginSearch::Unknown;
                 continue;
             };
             for index in (first..end).step_by(step.max(1)) {
                 visit(index, spec.flags);
             }
+        }
+        if let Some(find) = self.more_keys {
+            find(args, &mut visit);
         }
         complete
     }

@@ -1,6 +1,8 @@
 //! Redis's command families. Each module exports the rows of its commands; [`families`] joins
 //! them. A family names no other, and nothing here knows a socket or a lock.
 
+#![expect(clippy::unnecessary_wraps, reason = "all handlers have one signature")]
+
 mod bitmap;
 mod connection;
 mod generic;

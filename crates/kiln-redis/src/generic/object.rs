@@ -87,22 +87,8 @@ fn ref_count(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> C
     Ok(())
 }
 
-fn help(_: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
-    const LINES: &[&str] = &[
-        "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "ENCODING <key>",
-        "    Name the encoding of the value at <key>.",
-        "FREQ <key>",
-        "    Tell how often <key> is used, on a logarithmic scale (needs an LFU policy).",
-        "HELP",
-        "    Print this text.",
-        "IDLETIME <key>",
-        "    Tell the seconds since <key> was last used (needs a policy other than LFU).",
-        "REFCOUNT <key>",
-        "    Count the references to the value at <key>.",
-    ];
-    reply.array(LINES.len());
-    LINES.iter().for_each(|line| reply.simple(line));
+fn help(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
+    crate::help::write(&context.server.commands, "OBJECT", reply);
     Ok(())
 }
 
