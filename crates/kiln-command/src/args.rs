@@ -13,7 +13,11 @@ pub trait ArgsExt {
     /// Word `index` as an integer between `min` and `max`, else [`CommandError::OutOfRange`].
     fn int_in(&self, index: usize, min: i64, max: i64) -> Result<i64, CommandError>;
 
-    /// Word `index` as a count that is not negative.
+    /// Word `index` as a count whose sign chooses a direction: any but the least integer, which
+    /// has no opposite.
+    fn signed_count(&self, index: usize) -> Result<i64, CommandError>;
+
+    /// Word `index` as a count that is not negative, else [`CommandError::NotPositive`].
     fn count(&self, index: usize) -> Result<usize, CommandError>;
 
     /// Word `index` as a floating-point number, infinities included.
@@ -34,8 +38,15 @@ impl ArgsExt for Args<'_> {
         if (min..=max).contains(&number) { Ok(number) } else { Err(CommandError::OutOfRange) }
     }
 
+    fn signed_count(&self, index: usize) -> Result<i64, CommandError> {
+        let number = self.int(index)?;
+        if number == i64::MIN { Err(CommandError::NotNegatable) } else { Ok(number) }
+    }
+
     fn count(&self, index: usize) -> Result<usize, CommandError> {
-        usize::try_from(self.int(index)?).map_err(|_| CommandError::NotPositive)
+        // Redis says the same of what is no integer at all.
+        let count = parse_i64(self.get(index)).and_then(|count| usize::try_from(count).ok());
+        count.ok_or(CommandError::NotPositive)
     }
 
     fn float(&self, index: usize) -> Result<f64, CommandError> {

@@ -58,6 +58,9 @@ pub enum TimeoutReply {
     Null,
     /// A null array (RESP2's other null).
     NullArray,
+    /// A null where waiting is not possible, a null array after a wait: BLMOVE's own reply for
+    /// "no element" is the one, and every list that was waited for in vain gets the other.
+    NullThenArray,
     /// A number, for WAIT.
     Integer(i64),
     /// Two numbers, for WAITAOF.
@@ -67,10 +70,18 @@ pub enum TimeoutReply {
 }
 
 impl TimeoutReply {
-    /// Writes the reply.
+    /// Writes the reply to a client that has waited.
+    pub fn write_after_wait(self, reply: &mut ReplyWriter<'_>) {
+        match self {
+            Self::NullThenArray => reply.null_array(),
+            other => other.write(reply),
+        }
+    }
+
+    /// Writes the reply to a client that cannot wait.
     pub fn write(self, reply: &mut ReplyWriter<'_>) {
         match self {
-            Self::Null => reply.null(),
+            Self::Null | Self::NullThenArray => reply.null(),
             Self::NullArray => reply.null_array(),
             Self::Integer(number) => reply.integer(number),
             Self::Integers(first, second) => {

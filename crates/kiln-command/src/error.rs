@@ -33,6 +33,15 @@ pub enum CommandError {
     /// A count or index below zero.
     #[error("ERR value is out of range, must be positive")]
     NotPositive,
+    /// The least integer where a count's sign chooses a direction (LREM, SRANDMEMBER, …).
+    #[error(
+        "ERR value is out of range, \
+         value must between -9223372036854775807 and 9223372036854775807"
+    )]
+    NotNegatable,
+    /// Zero or less keys, or no number of keys at all.
+    #[error("ERR numkeys should be greater than 0")]
+    NumKeys,
     /// INCR and friends.
     #[error("ERR increment or decrement would overflow")]
     IncrementOverflow,

@@ -9,6 +9,7 @@
 //! The clock is the executor's, read once for a command: within it no key expires by itself.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 
 use kiln_base::clock::UnixMs;
 use kiln_base::sync::Arc;
@@ -314,27 +315,28 @@ impl<'v> View<'v> {
     }
 
     /// The object at `key` to change in place, or an error if it is a string.
+    #[inline]
     fn object_mut(&mut self, key: &[u8]) -> Result<Option<&mut Object>, WrongType> {
-        let place = self.live_place(key);
-        let Some(found) = self.table(place.shard).find(place.hash, key) else { return Ok(None) };
-        let entry = EntryRef::new(found);
-        self.mark_access(&entry);
-        // SAFETY: the exclusive hold behind `&mut self` (checked by `live_place`) makes this the
+        let Some(found) = self.find_live(key) else { return Ok(None) };
+        // SAFETY: the exclusive hold behind `&mut self` (checked by `find_live`) makes this the
         // only reference to the entry for as long as the result borrows `self`.
-        let entry = unsafe { entry.into_mut() };
-        entry.ok_or(WrongType).map(Some)
+        let object = unsafe { object_at(found) };
+        object.ok_or(WrongType).map(Some)
     }
 
+    #[inline]
     fn object_or_insert(
         &mut self,
         key: &[u8],
         new: impl FnOnce() -> Object,
     ) -> Result<&mut Object, WrongType> {
-        if self.peek(key).is_none() {
-            self.live_place(key);
-            self.insert(Entry::object(key, new(), None));
-        }
-        self.object_mut(key).map(|found| found.expect("the entry was just made sure of"))
+        let found = match self.find_live(key) {
+            Some(found) => found,
+            None => self.insert_at(self.place(key), Entry::object(key, new(), None)),
+        };
+        // SAFETY: as in `object_mut`.
+        let object = unsafe { object_at(found) };
+        object.ok_or(WrongType)
     }
 
     /// The list at `key`, to change it. A handler that may have emptied it must call
@@ -465,8 +467,11 @@ impl<'v> View<'v> {
     ///
     /// In debug builds, if its key is there already.
     pub fn insert(&mut self, entry: Entry) {
-        let place = self.place(entry.key());
         debug_assert!(self.peek(entry.key()).is_none(), "the key must be absent");
+        self.insert_at(self.place(entry.key()), entry);
+    }
+
+    fn insert_at(&mut self, place: KeyPlace, entry: Entry) -> NonNull<u8> {
         entry.set_access(self.clock(None));
         if self.wants(Event::New) {
             self.effects.events.push(KeyEvent {
@@ -481,7 +486,7 @@ impl<'v> View<'v> {
         if let Some(at) = next_field_expiry(&entry) {
             state.expiry.add(at, db, place.hash);
         }
-        state.db_mut(db).table.insert_unique(place.hash, entry);
+        state.db_mut(db).table.insert_unique(place.hash, entry).get().as_raw()
     }
 
     /// Tells the expiry index that the next expiry among the fields of the hash at `key` may have
@@ -549,6 +554,12 @@ impl<'v> View<'v> {
     /// How many changes the command has made so far.
     pub fn changes(&self) -> u64 {
         self.effects.dirty
+    }
+
+    /// Whether anybody listens to the journal: what is costly to gather for it can be spared if not.
+    #[inline]
+    pub fn journals(&self) -> bool {
+        self.effects.journaling
     }
 
     /// Journals these words instead of the command as it was sent.
@@ -801,7 +812,23 @@ impl<'v> View<'v> {
         }
     }
 
-    /// The place of `key` after an expired entry there was removed. All writing passes here.
+    /// The address of the entry at `key`, for a change in place: its access clock moves, and an
+    /// expired one is removed instead. One lookup, which is most of what a short write costs.
+    #[inline]
+    fn find_live(&mut self, key: &[u8]) -> Option<NonNull<u8>> {
+        assert!(self.hold.mode() == LockMode::Exclusive, "a shared hold cannot change anything");
+        let place = self.place(key);
+        let found = self.table(place.shard).find(place.hash, key)?;
+        if found.is_expired(self.now) {
+            self.expire(place, key);
+            return None;
+        }
+        self.mark_access(&found);
+        Some(found.as_raw())
+    }
+
+    /// The place of `key` after an expired entry there was removed. Writing passes here or through
+    /// [`View::find_live`].
     #[inline]
     fn live_place(&mut self, key: &[u8]) -> KeyPlace {
         assert!(self.hold.mode() == LockMode::Exclusive, "a shared hold cannot change anything");
@@ -998,22 +1025,23 @@ impl<'a> EntryRef<'a> {
         // SAFETY: as for `value`.
         unsafe { std::mem::transmute::<&[u8], &'a [u8]>(self.0.key()) }
     }
+}
 
-    /// The object of the entry, to change it in place.
-    ///
-    /// # Safety
-    ///
-    /// The caller must hold the entry's shard exclusively and lend nothing else of this entry
-    /// for `'a`.
-    unsafe fn into_mut(self) -> Option<&'a mut Object> {
-        // SAFETY: `from_raw` makes a second owner, which `ManuallyDrop` keeps from dropping.
-        let entry = unsafe { <Entry as table::Item>::from_raw(self.0.as_raw()) };
-        let mut entry = std::mem::ManuallyDrop::new(entry);
-        let object = entry.as_object_mut()?;
-        // SAFETY: the object lies in the entry's allocation, not in the handle, and the caller
-        // vouches for exclusive access during `'a`.
-        Some(unsafe { std::mem::transmute::<&mut Object, &'a mut Object>(object) })
-    }
+/// The object of the entry at `raw`, to change it in place; `None` if it is a string.
+///
+/// # Safety
+///
+/// `raw` is an entry in a table. The caller must hold its shard exclusively and lend nothing else
+/// of this entry for `'a`.
+#[inline]
+unsafe fn object_at<'a>(raw: NonNull<u8>) -> Option<&'a mut Object> {
+    // SAFETY: `from_raw` makes a second owner, which `ManuallyDrop` keeps from dropping.
+    let entry = unsafe { <Entry as table::Item>::from_raw(raw) };
+    let mut entry = std::mem::ManuallyDrop::new(entry);
+    let object = entry.as_object_mut()?;
+    // SAFETY: the object lies in the entry's allocation, not in the handle, and the caller
+    // vouches for exclusive access during `'a`.
+    Some(unsafe { std::mem::transmute::<&mut Object, &'a mut Object>(object) })
 }
 
 impl std::ops::Deref for EntryRef<'_> {

@@ -348,7 +348,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let mut reply = ReplyWriter::new(&mut self.out, self.session.protocol);
         match wake? {
             Some(Wake::Reply(served)) => served.chunks().for_each(|chunk| reply.raw(chunk)),
-            Some(Wake::TimedOut) | None => waiter.block.on_timeout.write(&mut reply),
+            Some(Wake::TimedOut) | None => waiter.block.on_timeout.write_after_wait(&mut reply),
             Some(Wake::Error(error)) => reply.error(&error.to_string()),
         }
         Ok(())

@@ -5,6 +5,7 @@
 
 mod bitmap;
 mod connection;
+mod element;
 mod generic;
 mod hash;
 mod help;
