@@ -69,14 +69,12 @@ fn push(
     let key = args.get(1);
     let limits = view.settings().list;
     let list = match missing {
-        Missing::Make => view.list_or_new(key)?,
-        Missing::Leave => match view.list_mut(key)? {
-            Some(list) => list,
-            None => {
-                reply.integer(0);
-                return Ok(());
-            }
-        },
+        Missing::Make => Some(view.list_or_new(key)?),
+        Missing::Leave => view.list_mut(key)?,
+    };
+    let Some(list) = list else {
+        reply.integer(0);
+        return Ok(());
     };
     let elements = args.tail(2);
     list.push_all(end, elements.iter(), limits);

@@ -10,7 +10,7 @@ use kiln_command::{
     Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Group, KeyFlags, KeySpec,
     ReadHandler, ReplyWriter, View,
 };
-use kiln_data::list::End;
+use kiln_data::list::{End, List};
 
 use crate::element::ReplyElement;
 
@@ -67,7 +67,7 @@ const fn spec(
 }
 
 fn llen(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
-    let len = view.list(args.get(1))?.map_or(0, |list| list.len());
+    let len = view.list(args.get(1))?.map_or(0, List::len);
     reply.integer(len as i64);
     Ok(())
 }

@@ -284,9 +284,9 @@ mod tests {
 
     fn build(model: &Model) -> Set {
         let mut set = Set::new();
-        model.iter().for_each(|member| {
+        for member in model {
             set.add(member.as_bytes(), &LIMITS);
-        });
+        }
         set
     }
 
