@@ -157,6 +157,11 @@ impl Entry {
         Self::build(key, expire_at_ms.is_some(), expire_at_ms, 0, string_body(value))
     }
 
+    /// A string entry that keeps digits as text, too. `built` strings are `raw` to OBJECT ENCODING.
+    pub fn text(key: &[u8], value: &[u8], built: bool, expire_at_ms: Option<UnixMs>) -> Self {
+        Self::build(key, expire_at_ms.is_some(), expire_at_ms, 0, text_body(value, built))
+    }
+
     /// An entry that takes over a large value.
     pub fn shared(key: &[u8], value: Arc<Vec<u8>>, expire_at_ms: Option<UnixMs>) -> Self {
         Self::build(key, expire_at_ms.is_some(), expire_at_ms, 0, Body::Shared(value))
@@ -256,20 +261,25 @@ impl Entry {
 
     /// Replaces the value by a string. The expiry stays.
     pub fn set_string(&mut self, value: &[u8]) {
-        if let Some(number) = parse_i64(value) {
-            return self.set_int(number);
+        match parse_i64(value) {
+            Some(number) => self.set_int(number),
+            None => self.set_text(value, false),
         }
+    }
+
+    /// As [`Entry::set_string`], but digits stay text; see [`Entry::text`].
+    pub fn set_text(&mut self, value: &[u8], built: bool) {
         let flags = self.flags();
         if flags & KIND_MASK == INLINE {
             let (_, capacity) = self.inline_size();
             // In place, unless that would keep more than half of a large block idle.
             if value.len() <= capacity && capacity - value.len() <= value.len().max(32) {
                 self.write_inline(value);
-                self.set_flags(flags & !RAW);
+                self.set_flags(if built { flags | RAW } else { flags & !RAW });
                 return;
             }
         }
-        self.rebuild(string_body(value));
+        self.rebuild(text_body(value, built));
     }
 
     /// Replaces the value by a large string without copying it. The expiry stays.
@@ -710,13 +720,15 @@ fn layout_of(flags: u32, key_len: usize, capacity: usize) -> Layout {
 }
 
 fn string_body(value: &[u8]) -> Body<'_> {
-    if let Some(number) = parse_i64(value) {
-        Body::Int(number)
-    } else if value.len() >= SHARED_MIN {
+    parse_i64(value).map_or_else(|| text_body(value, false), Body::Int)
+}
+
+fn text_body(value: &[u8], raw: bool) -> Body<'_> {
+    if value.len() >= SHARED_MIN {
         Body::Shared(Arc::new(value.to_vec()))
     } else {
         let len = value.len();
-        Body::Inline { parts: [value, &[]], len, capacity: len, raw: false }
+        Body::Inline { parts: [value, &[]], len, capacity: len, raw }
     }
 }
 

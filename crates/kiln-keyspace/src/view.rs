@@ -85,9 +85,9 @@ pub struct View<'v> {
     settings: &'v Settings,
     effects: &'v mut Effects,
     /// The places of the command's keys, computed when it was planned. Handlers mostly take keys
-    /// in order, so the next one is tried first.
+    /// in order and each several times, so the last one and its successor are tried.
     places: &'v [PlannedKey],
-    next_place: Cell<usize>,
+    current_place: Cell<usize>,
     touch: bool,
     seed: Cell<u64>,
     hits: Cell<u32>,
@@ -110,7 +110,7 @@ impl<'v> View<'v> {
             settings,
             effects,
             places: &[],
-            next_place: Cell::new(0),
+            current_place: Cell::new(0),
             touch: true,
             seed: Cell::new(0),
             hits: Cell::new(0),
@@ -176,9 +176,7 @@ impl<'v> View<'v> {
 
     /// A generator of its own for this command; seeded by the executor, so runs can be replayed.
     pub fn rng(&self) -> SmallRng {
-        let seed = self.seed.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-        self.seed.set(seed);
-        SmallRng::seed_from_u64(seed)
+        generator(&self.seed)
     }
 
     // Reading
@@ -428,13 +426,23 @@ impl<'v> View<'v> {
     }
 
     /// Lends the entry at `key` for a change that keeps its key, such as [`Entry::append`] or
-    /// [`Entry::set_expire_at_ms`].
+    /// [`Entry::set_expire_at_ms`]. One look into the table does all.
     pub fn update<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Entry) -> R) -> Option<R> {
-        let place = self.live_place(key);
-        let db = self.db;
+        assert!(self.hold.mode() == LockMode::Exclusive, "a shared hold cannot change anything");
+        let place = self.place(key);
+        let (db, now, touch, settings) = (self.db, self.now, self.touch, self.settings);
+        let seed = &self.seed;
         let state = self.hold.state_mut(place.shard);
         let mut cell = state.db_mut(db).table.find_mut(place.hash, key)?;
+        if cell.get().is_expired(now) {
+            self.expire(place, key);
+            return None;
+        }
         let (result, before, after) = cell.with_mut(|entry| {
+            if touch {
+                let clock = access_clock(settings, now, Some(entry.access()), || fraction(seed));
+                entry.set_access(clock);
+            }
             let before = entry.expire_at_ms();
             let result = change(entry);
             (result, before, entry.expire_at_ms())
@@ -443,6 +451,57 @@ impl<'v> View<'v> {
             reindex(state, db, place.hash, before, after);
         }
         Some(result)
+    }
+
+    /// Lends the bytes of the string at `key`, which is first made at least `len` long by zeroes
+    /// at its end; a missing key counts as empty. `change` also hears how long it was.
+    pub fn edit_string<R>(
+        &mut self,
+        key: &[u8],
+        len: usize,
+        change: impl FnOnce(usize, &mut [u8]) -> R,
+    ) -> Result<R, WrongType> {
+        let mut change = Some(change);
+        let mut edit = |entry: &mut Entry| {
+            let old_len = entry.as_string().ok_or(WrongType)?.len();
+            let change = change.take().expect("an entry is lent once");
+            Ok(change(old_len, entry.bytes_mut(len)))
+        };
+        if let Some(result) = self.update(key, &mut edit) {
+            return result;
+        }
+        self.set_string(key, b"", Ttl::Clear);
+        self.update(key, edit).expect("the entry was just made")
+    }
+
+    /// Makes `key` hold a string that stays text even if it looks like an integer.
+    pub fn set_text(&mut self, key: &[u8], value: &[u8], ttl: Ttl) {
+        self.store(
+            key,
+            ttl,
+            |entry| entry.set_text(value, false),
+            |at| Entry::text(key, value, false, at),
+        );
+    }
+
+    /// Makes `key` hold a string that a command built: `raw` to OBJECT ENCODING, whatever it
+    /// looks like.
+    pub fn set_built_string(&mut self, key: &[u8], value: Vec<u8>, ttl: Ttl) {
+        if value.len() < SHARED_MIN {
+            return self.store(
+                key,
+                ttl,
+                |entry| entry.set_text(&value, true),
+                |at| Entry::text(key, &value, true, at),
+            );
+        }
+        let value = Arc::new(value);
+        self.store(
+            key,
+            ttl,
+            |entry| entry.set_shared(Arc::clone(&value)),
+            |at| Entry::shared(key, Arc::clone(&value), at),
+        );
     }
 
     /// Takes the entry at `key` out of the keyspace. Announces nothing.
@@ -774,17 +833,22 @@ impl<'v> View<'v> {
 
     #[inline]
     fn place(&self, key: &[u8]) -> KeyPlace {
-        let address = key.as_ptr() as usize;
-        let next = self.next_place.get();
-        // An empty key may share its address with its neighbour, so its length is looked at too.
-        if let Some(planned) = self.places.get(next)
-            && planned.address == address
-            && !key.is_empty()
-        {
-            if self.places.len() > 1 {
-                self.next_place.set((next + 1) % self.places.len());
+        // An empty key may share its address with its neighbour, so it is always hashed.
+        if !key.is_empty() {
+            let address = key.as_ptr() as usize;
+            let current = self.current_place.get();
+            if let Some(planned) = self.places.get(current)
+                && planned.address == address
+            {
+                return planned.place;
             }
-            return planned.place;
+            let next = if current + 1 < self.places.len() { current + 1 } else { 0 };
+            if let Some(planned) = self.places.get(next)
+                && planned.address == address
+            {
+                self.current_place.set(next);
+                return planned.place;
+            }
         }
         place_of(key)
     }
@@ -798,11 +862,7 @@ impl<'v> View<'v> {
     }
 
     fn clock(&self, old: Option<u32>) -> u32 {
-        access_clock(self.settings, self.now, old, || {
-            // A 53-bit fraction, from the command's own seed.
-            use rand::RngExt as _;
-            self.rng().random()
-        })
+        access_clock(self.settings, self.now, old, || fraction(&self.seed))
     }
 
     #[inline]
@@ -935,6 +995,18 @@ impl<'v> View<'v> {
             self.event(key, Event::Expired);
         }
     }
+}
+
+/// The next generator from a command's seed.
+fn generator(seed: &Cell<u64>) -> SmallRng {
+    seed.set(seed.get().wrapping_add(0x9E37_79B9_7F4A_7C15));
+    SmallRng::seed_from_u64(seed.get())
+}
+
+/// A random number between 0 and 1, from the command's own seed.
+fn fraction(seed: &Cell<u64>) -> f64 {
+    use rand::RngExt as _;
+    generator(seed).random()
 }
 
 /// Keeps the expiry index in step with one entry's expiry.

@@ -4,6 +4,7 @@
 #![expect(clippy::unnecessary_wraps, reason = "all handlers have one signature")]
 
 mod bitmap;
+mod byte_range;
 mod connection;
 mod element;
 mod generic;

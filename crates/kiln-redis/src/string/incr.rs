@@ -8,9 +8,11 @@
 
 use kiln_command::args::ArgsExt;
 use kiln_command::{
-    Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Event, Group, KeyFlags,
-    KeySpec, ReplyWriter, View, WriteHandler,
+    Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Event, Group, ReplyWriter,
+    View, WriteHandler,
 };
+
+use super::READ_UPDATE;
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
     spec("INCR", 2, incr, "key", "Add one to the integer at a key."),
@@ -18,9 +20,6 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     spec("INCRBY", 3, incrby, "key increment", "Add a number to the integer at a key."),
     spec("DECRBY", 3, decrby, "key decrement", "Subtract a number from the integer at a key."),
 ];
-
-const KEYS: &[KeySpec] =
-    &[KeySpec::at(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))];
 
 /// Fills in what the four commands share. `arity` counts the command name.
 const fn spec(
@@ -33,7 +32,7 @@ const fn spec(
     CommandSpec::write(name, Arity::exactly(arity), handler)
         .group(Group::String)
         .flags(CommandFlags::DENYOOM.union(CommandFlags::FAST))
-        .keys(KEYS)
+        .keys(READ_UPDATE)
         .docs("1.0.0", "O(1)", syntax, summary)
 }
 
@@ -65,14 +64,19 @@ fn decrby(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> 
 /// - [`CommandError::NotAnInteger`]: the string is not a canonical `i64`.
 /// - [`CommandError::IncrementOverflow`]: the sum does not fit in an `i64`.
 fn add(view: &mut View<'_>, key: &[u8], delta: i64, reply: &mut ReplyWriter<'_>) -> CommandResult {
-    let old = match view.string(key)? {
-        Some(value) => value.as_i64().ok_or(CommandError::NotAnInteger)?,
-        None => 0,
+    let added = view.update(key, |entry| -> Result<i64, CommandError> {
+        let value = entry.as_string().ok_or(CommandError::WrongType)?;
+        let old = value.as_i64().ok_or(CommandError::NotAnInteger)?;
+        let sum = old.checked_add(delta).ok_or(CommandError::IncrementOverflow)?;
+        entry.set_int(sum);
+        Ok(sum)
+    });
+    let sum = if let Some(sum) = added {
+        sum?
+    } else {
+        view.set_int_keep_ttl(key, delta);
+        delta
     };
-    let sum = old.checked_add(delta).ok_or(CommandError::IncrementOverflow)?;
-
-    // All checks are behind us: no `?` below this line, so a failed command changes nothing.
-    view.set_int_keep_ttl(key, sum);
     view.changed(key, Event::IncrBy); // One event name for all four, as in the reference.
     reply.integer(sum);
     Ok(())
@@ -80,6 +84,8 @@ fn add(view: &mut View<'_>, key: &[u8], delta: i64, reply: &mut ReplyWriter<'_>)
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::proptest;
+
     use crate::testkit::check;
 
     #[test]
@@ -95,7 +101,10 @@ mod tests {
     #[test]
     fn errors_come_in_the_reference_order_and_change_nothing() {
         check(&[
-            ("DECRBY n -9223372036854775808", "(error) ERR decrement would overflow"),
+            ("ZADD l 1 a", "(integer) 1"),
+            ("INCR l", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"),
+            ("INCRBY l ten", "(error) ERR value is not an integer or out of range"),
+            ("DECRBY l -9223372036854775808", "(error) ERR decrement would overflow"),
             ("SET n 9223372036854775807", "OK"),
             ("INCR n", "(error) ERR increment or decrement would overflow"),
             ("GET n", "\"9223372036854775807\""),
@@ -103,7 +112,24 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_zero() {
-        check(&[("DECRBY n 5", "(integer) -5"), ("DECR n", "(integer) -6")]);
+    fn a_missing_key_is_zero_and_an_expiry_survives() {
+        check(&[
+            ("DECRBY n 5", "(integer) -5"),
+            ("DECR n", "(integer) -6"),
+            ("SET t 1 EX 100", "OK"),
+            ("INCR t", "(integer) 2"),
+            ("TTL t", "(integer) 100"),
+        ]);
+    }
+
+    proptest! {
+        #[test]
+        fn incrby_is_checked_addition(old: i64, delta: i64) {
+            let want = match old.checked_add(delta) {
+                Some(sum) => format!("(integer) {sum}"),
+                None => "(error) ERR increment or decrement would overflow".to_owned(),
+            };
+            check(&[(&format!("SET n {old}"), "OK"), (&format!("INCRBY n {delta}"), &want)]);
+        }
     }
 }
