@@ -465,7 +465,13 @@ impl Hash for Member<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::check;
+    use std::collections::BTreeMap;
+
+    use kiln_testkit::reply::Reply;
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::{Just, prop_assert_eq, prop_oneof, proptest};
+
+    use crate::testkit::{TestServer, check};
 
     #[test]
     fn weights_and_aggregates() {
@@ -542,5 +548,71 @@ mod tests {
             ("ZINTERCARD 1 none LIMIT -1", "(error) ERR LIMIT can't be negative"),
             ("ZINTERCARD 1 none WITHSCORES", syntax),
         ]);
+    }
+
+    proptest! {
+        /// Whole scores and weights other than 0: no order of adding and no sign of 0 matters.
+        #[test]
+        fn results_are_those_of_joined_maps(
+            inputs in vec((btree_map(0u8..8, 1i64..9, 0..6), prop_oneof![-3i64..0, 1i64..4]), 1..4),
+            operation in prop_oneof![Just("ZUNION"), Just("ZINTER"), Just("ZDIFF")],
+            aggregate in prop_oneof![Just("SUM"), Just("MIN"), Just("MAX")],
+        ) {
+            let mut server = TestServer::new();
+            let mut command = vec![operation.to_owned(), inputs.len().to_string()];
+            for (number, (elements, _)) in inputs.iter().enumerate() {
+                command.push(format!("z{number}"));
+                let mut add = vec!["ZADD".to_owned(), format!("z{number}")];
+                for (member, score) in elements {
+                    add.extend([score.to_string(), member.to_string()]);
+                }
+                if !elements.is_empty() {
+                    run(&mut server, &add);
+                }
+            }
+            let has_weights = operation != "ZDIFF";
+            if has_weights {
+                command.push("WEIGHTS".to_owned());
+                command.extend(inputs.iter().map(|(_, weight)| weight.to_string()));
+                command.extend(["AGGREGATE".to_owned(), aggregate.to_owned()]);
+            }
+            command.push("WITHSCORES".to_owned());
+
+            let mut scores: BTreeMap<u8, Vec<i64>> = BTreeMap::new();
+            for (elements, weight) in &inputs {
+                for (&member, score) in elements {
+                    let weight = if has_weights { *weight } else { 1 };
+                    scores.entry(member).or_default().push(weight * score);
+                }
+            }
+            let first = &inputs[0].0;
+            scores.retain(|member, scores| match operation {
+                "ZUNION" => true,
+                "ZINTER" => scores.len() == inputs.len(),
+                _ => scores.len() == 1 && first.contains_key(member),
+            });
+            let mut want: Vec<(i64, u8)> = scores
+                .into_iter()
+                .map(|(member, scores)| {
+                    let scores = scores.into_iter();
+                    let score = match aggregate {
+                        "SUM" => Some(scores.sum()),
+                        "MIN" => scores.min(),
+                        _ => scores.max(),
+                    };
+                    (score.expect("a member has a score"), member)
+                })
+                .collect();
+            want.sort_unstable();
+            let texts = want.iter().flat_map(|(score, member)| {
+                [member.to_string(), score.to_string()].map(|text| Reply::Bulk(text.into_bytes()))
+            });
+            prop_assert_eq!(run(&mut server, &command), Reply::Array(texts.collect()));
+        }
+    }
+
+    fn run(server: &mut TestServer, words: &[String]) -> Reply {
+        let words: Vec<_> = words.iter().map(|word| word.clone().into_bytes()).collect();
+        server.reply(&words)
     }
 }

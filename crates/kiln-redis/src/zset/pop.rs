@@ -215,14 +215,14 @@ struct MultiPop {
 impl MultiPop {
     /// Parses from the number of keys, at word `at`, on.
     fn parse(args: &Args<'_>, at: usize) -> Result<Self, CommandError> {
-        let positive = |index: usize, error: &'static str| {
-            parse_i64(args.get(index))
+        let positive = |word: &[u8], error: &'static str| {
+            parse_i64(word)
                 .filter(|number| *number > 0)
                 .map(|number| number as usize)
                 .ok_or(CommandError::text(error))
         };
         let first = at + 1;
-        let keys = positive(at, "ERR numkeys should be greater than 0")?;
+        let keys = positive(args.get(at), "ERR numkeys should be greater than 0")?;
         // The end is to be found behind the keys.
         if keys >= args.len() - first {
             return Err(CommandError::Syntax);
@@ -235,13 +235,16 @@ impl MultiPop {
         } else {
             return Err(CommandError::Syntax);
         };
-        let count = match args.len() - behind - 1 {
-            0 => 1,
-            2 if args.is_word(behind + 1, "COUNT") => {
-                positive(behind + 2, "ERR count should be greater than 0")?
+        // Options are read in order, so a bad count comes before what follows it.
+        let mut count = None;
+        let options = args.tail(behind + 1);
+        for at in (0..options.len()).step_by(2) {
+            if count.is_some() || at + 1 == options.len() || !options.is_word(at, "COUNT") {
+                return Err(CommandError::Syntax);
             }
-            _ => return Err(CommandError::Syntax),
-        };
+            count = Some(positive(options.get(at + 1), "ERR count should be greater than 0")?);
+        }
+        let count = count.unwrap_or(1);
         Ok(Self { keys: first..behind, end, count })
     }
 }
@@ -334,6 +337,7 @@ mod tests {
             ("ZMPOP 1 s MIN COUNT", syntax),
             ("ZMPOP 1 s MIN COUNT 0", no_count),
             ("ZMPOP 1 s MIN COUNT 1 COUNT 1", syntax),
+            ("ZMPOP 1 s MIN COUNT 0 COUNT 1", no_count),
             ("ZMPOP 2 none s MIN", wrong_type),
             ("BZPOPMIN s x", "(error) ERR timeout is not a float or out of range"),
             ("BZPOPMIN s -1", "(error) ERR timeout is negative"),
