@@ -156,6 +156,10 @@ fn zlexcount(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> C
     Ok(())
 }
 
+/// Most members that ZRANDMEMBER draws with repetition, as for SRANDMEMBER. Redis knows no limit and
+/// is killed by the system when it is asked for more than memory holds.
+const REPEATED_MAX: u64 = 1 << 24;
+
 /// A negative count draws with repetition, so often; a positive one draws so many different
 /// members, or all of them.
 fn zrandmember(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
@@ -189,6 +193,9 @@ fn zrandmember(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) ->
     if count >= zset.len() as i64 {
         write_elements(reply, zset.iter(), with_scores);
         return Ok(());
+    }
+    if count < 0 && count.unsigned_abs() > REPEATED_MAX {
+        return Err(CommandError::OutOfRange);
     }
     let drawn = count.unsigned_abs() as usize;
     if with_scores {
@@ -265,6 +272,7 @@ mod tests {
             ("ZRANDMEMBER z 9", "1) \"only\""),
             ("ZRANDMEMBER z -2 WITHSCORES", "1) \"only\"\n2) \"1.5\"\n3) \"only\"\n4) \"1.5\""),
             ("ZRANDMEMBER z 0", "(empty array)"),
+            ("ZRANDMEMBER z -9999999999", "(error) ERR value is out of range"),
             ("ZRANDMEMBER z x WITHSCORES", "(error) ERR value is not an integer or out of range"),
             ("ZRANDMEMBER z 1 x", "(error) ERR syntax error"),
             ("ZRANDMEMBER z -4611686018427387904 WITHSCORES", "(error) ERR value is out of range"),
