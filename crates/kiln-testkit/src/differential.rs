@@ -55,6 +55,8 @@ pub struct Options {
     pub protocols: Vec<u8>,
     /// Stop after this many different differences.
     pub stop_after: usize,
+    /// Leave out commands that Kiln does not know, and the states if they cannot be read.
+    pub known_only: bool,
 }
 
 /// What came of it.
@@ -91,8 +93,21 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<Summary> {
         let protocol = options.protocols[block as usize % options.protocols.len()];
         let count = BLOCK.min(options.commands - summary.commands);
         let mut generator = Generator::new(seed, &options.families);
-        let steps: Vec<_> = (0..count).map(|_| generator.step()).collect();
-        let (done, differences) = pair.replay(&steps, protocol, true)?;
+        let mut steps: Vec<_> = (0..count).map(|_| generator.step()).collect();
+        let mut with_state = true;
+        if options.known_only {
+            let mut known = Vec::with_capacity(steps.len());
+            for step in steps {
+                if pair.kiln.knows(&step.words[0])? {
+                    known.push(step);
+                }
+            }
+            steps = known;
+            for name in state::COMMANDS {
+                with_state &= pair.kiln.knows(name.as_bytes())?;
+            }
+        }
+        let (done, differences) = pair.replay(&steps, protocol, with_state)?;
         summary.commands += done;
         block += 1;
         for difference in differences {

@@ -8,12 +8,13 @@ use kiln_testkit::differential::{Options, Target, run};
 use kiln_testkit::generate::Family;
 
 const USAGE: &str = "usage: differential --kiln PATH|HOST:PORT --peer PATH|HOST:PORT
-    [--commands 200000] [--seed 1] [--resp 2|3|both] [--stop-after 20]
+    [--commands 200000] [--seed 1] [--resp 2|3|both] [--stop-after 20] [--known-only yes]
     [--families strings,bitmaps,hyperloglog,keys,lists,sets,hashes,sorted-sets,scan,sort,
                 transactions,blocking,connection,arity]
 
 A server given by its path is started without persistence.
 A server given by its address LOSES ALL ITS DATA.
+--known-only leaves out commands that Kiln does not know yet.
 Each new kind of difference is printed with the commands that show it.";
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -41,6 +42,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Options> {
         families: Family::all(),
         protocols: vec![2, 3],
         stop_after: 20,
+        known_only: false,
     };
     while let Some(name) = words.next() {
         let value = words.next().with_context(|| format!("{name} needs a value\n\n{USAGE}"))?;
@@ -49,6 +51,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Options> {
             "--peer" => options.peer = value.parse()?,
             "--commands" => options.commands = value.parse()?,
             "--seed" => options.seed = value.parse()?,
+            "--known-only" => options.known_only = value == "yes",
             "--stop-after" => options.stop_after = value.parse()?,
             "--families" => {
                 let families: Result<_, _> = value.split(',').map(str::parse).collect();

@@ -1,6 +1,6 @@
 //! One of the two servers: its process if this test started it, its connections, its answers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -41,6 +41,8 @@ pub(super) struct Side {
     target: Target,
     server: Option<Server>,
     sessions: Vec<Client>,
+    /// Which commands the server knows, as far as it was asked.
+    known: BTreeMap<String, bool>,
     /// Whether the current batch reached the server's socket.
     sent: io::Result<()>,
 }
@@ -53,8 +55,13 @@ pub(super) struct Answers {
 
 impl Side {
     pub(super) fn start(target: &Target) -> io::Result<Self> {
-        let mut side =
-            Self { target: target.clone(), server: None, sessions: Vec::new(), sent: Ok(()) };
+        let mut side = Self {
+            target: target.clone(),
+            server: None,
+            sessions: Vec::new(),
+            known: BTreeMap::new(),
+            sent: Ok(()),
+        };
         side.revive()?;
         Ok(side)
     }
@@ -69,6 +76,19 @@ impl Side {
         self.server.as_ref().map(Server::log).unwrap_or_default()
     }
 
+    /// Whether the server has a command of this name.
+    pub(super) fn knows(&mut self, name: &[u8]) -> io::Result<bool> {
+        let name = upper(name);
+        if let Some(known) = self.known.get(&name) {
+            return Ok(*known);
+        }
+        self.revive()?;
+        let reply = self.connect()?.call(&[&name])?;
+        let known = !reply.to_string().starts_with("(error) ERR unknown command");
+        self.known.insert(name, known);
+        Ok(known)
+    }
+
     /// Empties the server, started anew if it has ended, and connects afresh with `protocol`.
     pub(super) fn reset(&mut self, protocol: u8) -> io::Result<()> {
         self.sessions.clear();
@@ -78,8 +98,11 @@ impl Side {
         self.revive()?;
         for session in 0..SESSIONS {
             let mut client = self.connect()?;
-            if session == 0 {
-                client.call(&["FLUSHALL"])?;
+            if session == 0 && client.call(&["FLUSHALL"])?.is_error() {
+                // Empty it the hard way.
+                self.server = None;
+                self.revive()?;
+                client = self.connect()?;
             }
             if protocol != 2 {
                 client.call(&["HELLO", &protocol.to_string()])?;

@@ -11,6 +11,21 @@ use crate::script;
 /// Databases looked at: all that a server has by default.
 const DATABASES: usize = 16;
 
+/// The commands that read it.
+pub(super) const COMMANDS: [&str; 11] = [
+    "SELECT",
+    "KEYS",
+    "TYPE",
+    "OBJECT",
+    "PEXPIRETIME",
+    "GET",
+    "LRANGE",
+    "SMEMBERS",
+    "HGETALL",
+    "HPEXPIRETIME",
+    "ZRANGE",
+];
+
 /// One command that reads a part of the state, and its reply.
 pub(super) struct Part {
     db: usize,

@@ -86,6 +86,7 @@ fn run_against(faulty: Option<&'static str>) -> (Summary, String) {
         families: vec![Family::Strings],
         protocols: vec![2],
         stop_after: 1,
+        known_only: false,
     };
     let mut out = Vec::new();
     let summary = run(&options, &mut out).expect("the peer works");
@@ -120,6 +121,7 @@ fn a_wrong_state_is_shrunk_to_what_caused_it() {
         families: vec![Family::Strings],
         protocols: vec![2],
         stop_after: 1,
+        known_only: false,
     };
     let mut pair = Pair::start(&options).expect("they run");
     let words = |line| script::split(line).expect("balanced");
