@@ -10,6 +10,9 @@ pub trait ArgsExt {
     /// Word `index` as a signed integer.
     fn int(&self, index: usize) -> Result<i64, CommandError>;
 
+    /// Word `index` as the number of one of `databases` databases.
+    fn db(&self, index: usize, databases: usize) -> Result<usize, CommandError>;
+
     /// Word `index` as an integer between `min` and `max`, else [`CommandError::OutOfRange`].
     fn int_in(&self, index: usize, min: i64, max: i64) -> Result<i64, CommandError>;
 
@@ -31,6 +34,12 @@ impl ArgsExt for Args<'_> {
     #[inline]
     fn int(&self, index: usize) -> Result<i64, CommandError> {
         parse_i64(self.get(index)).ok_or(CommandError::NotAnInteger)
+    }
+
+    fn db(&self, index: usize, databases: usize) -> Result<usize, CommandError> {
+        let number = i32::try_from(self.int(index)?).map_err(|_| CommandError::NotAnInt32)?;
+        let db = usize::try_from(number).ok().filter(|db| *db < databases);
+        db.ok_or(CommandError::DbOutOfRange)
     }
 
     fn int_in(&self, index: usize, min: i64, max: i64) -> Result<i64, CommandError> {

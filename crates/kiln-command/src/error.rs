@@ -60,6 +60,9 @@ pub enum CommandError {
     /// SELECT and others.
     #[error("ERR DB index is out of range")]
     DbOutOfRange,
+    /// A database's number that is an integer, but none of 32 bits.
+    #[error("ERR value is out of range, value must between -2147483648 and 2147483647")]
+    NotAnInt32,
     /// A timeout argument below zero.
     #[error("ERR timeout is negative")]
     NegativeTimeout,
@@ -130,6 +133,13 @@ impl CommandError {
         let text = self.to_string();
         text.split(' ').next().unwrap_or_default().to_owned()
     }
+}
+
+/// A client's word inside an error text: up to the first NUL, as C prints it, each byte one
+/// character, which the reply writer makes that byte again.
+pub fn echo(word: &[u8]) -> String {
+    let end = memchr::memchr(0, word).unwrap_or(word.len());
+    word[..end].iter().map(|&byte| char::from(byte)).collect()
 }
 
 impl From<WrongType> for CommandError {

@@ -344,7 +344,18 @@ impl Running<'_> {
         if let Some(command) = command {
             self.worker.stats.commands[usize::from(command.id.0)].rejected.add(1);
         }
-        Refusal::Error(error)
+        // A refused EXEC ends its transaction, and says so.
+        let is_exec = command.is_some_and(is_exec)
+            || matches!(&error, CommandError::WrongArity(name) if name == "exec");
+        if !is_exec {
+            return Refusal::Error(error);
+        }
+        self.session.transaction = None;
+        unwatch_all(self.server, self.worker, self.session, self.now);
+        let text = error.to_string();
+        let reason = text.strip_prefix("ERR ").unwrap_or(&text);
+        let text = format!("EXECABORT Transaction discarded because of: {reason}");
+        Refusal::Error(CommandError::owned(text))
     }
 
     /// Runs a command outside or at the edge of a transaction.

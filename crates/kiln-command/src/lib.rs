@@ -21,7 +21,7 @@ pub mod stats;
 mod table;
 
 pub use context::Context;
-pub use error::{CommandError, CommandResult};
+pub use error::{CommandError, CommandResult, echo};
 pub use executor::{
     Executor, Progress, begin, leave_queues, queued_bytes, quote, sweep_shard, unwatch_all, watch,
 };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kiln_resp::Args;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, echo};
 use crate::spec::{CommandFlags, CommandSpec, Run};
 
 /// Position of a command in the table: an index into per-command statistics.
@@ -118,7 +118,7 @@ impl CommandTable {
         name.extend_from_slice(sub);
         self.find(&name).ok_or_else(|| CommandError::UnknownSubcommand {
             command: container.spec.name.into(),
-            subcommand: text(&sub[..sub.len().min(ECHO_MAX)]),
+            subcommand: echo(&sub[..sub.len().min(ECHO_MAX)]),
         })
     }
 
@@ -163,16 +163,10 @@ fn unknown(args: &Args<'_>) -> CommandError {
         }
         let room = ECHO_MAX - shown.len();
         shown.push('\'');
-        shown.push_str(&text(&arg[..arg.len().min(room)]));
+        shown.push_str(&echo(&arg[..arg.len().min(room)]));
         shown.push_str("' ");
     }
-    CommandError::UnknownCommand { name: text(&name[..name.len().min(ECHO_MAX)]), args: shown }
-}
-
-/// Words of a client inside an error text: up to the first NUL, as C prints them.
-fn text(bytes: &[u8]) -> String {
-    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    CommandError::UnknownCommand { name: echo(&name[..name.len().min(ECHO_MAX)]), args: shown }
 }
 
 /// First guess for a name: its first and last eight bytes with the case bit set, mixed. Setting

@@ -19,7 +19,7 @@ const FLAGS: CommandFlags = CommandFlags::NOSCRIPT
 pub(crate) const COMMANDS: &[&[CommandSpec]] = &[&[
     CommandSpec::connection("MULTI", Arity::exactly(1), multi)
         .group(Group::Transactions)
-        .flags(FLAGS.union(CommandFlags::NO_MULTI))
+        .flags(FLAGS)
         .docs("1.2.0", "O(1)", "", "Start a transaction: queue commands until EXEC."),
     CommandSpec::connection("EXEC", Arity::exactly(1), exec)
         .group(Group::Transactions)
@@ -36,7 +36,7 @@ pub(crate) const COMMANDS: &[&[CommandSpec]] = &[&[
         .docs("2.0.0", "O(N) with N queued commands.", "", "Drop the queued commands."),
     CommandSpec::connection("WATCH", Arity::at_least(2), watch)
         .group(Group::Transactions)
-        .flags(FLAGS.union(CommandFlags::NO_MULTI))
+        .flags(FLAGS)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO)])
         .docs(
             "2.2.0",
@@ -71,6 +71,9 @@ fn discard(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>)
 }
 
 fn watch(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
+    if context.session.in_multi() {
+        return Err(CommandError::text("ERR WATCH inside MULTI is not allowed"));
+    }
     watch_keys(context, args.tail(1));
     reply.ok();
     Ok(())

@@ -86,9 +86,18 @@ impl<'b> ReplyWriter<'b> {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error. `text` starts with its code (`ERR`, `WRONGTYPE`); line ends in it become spaces.
+    /// An error. `text` starts with its code (`ERR`, `WRONGTYPE`); line ends in it become spaces,
+    /// those at its end nothing.
+    ///
+    /// Each character below U+0100 is sent as the one byte it stands for, so that a text can
+    /// repeat any bytes of a client's words.
     pub fn error(&mut self, text: &str) {
-        self.line(b'-', text.as_bytes());
+        let text = text.trim_end_matches(['\r', '\n']);
+        if text.is_ascii() {
+            return self.line(b'-', text.as_bytes());
+        }
+        let bytes: Vec<_> = text.chars().map(|char| u8::try_from(char).unwrap_or(b'?')).collect();
+        self.line(b'-', &bytes);
     }
 
     /// An integer.

@@ -7,7 +7,7 @@
 use kiln_command::args::ArgsExt;
 use kiln_command::{
     Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Context, Group, Protocol,
-    ReplyMode, ReplyWriter, unwatch_all,
+    ReplyMode, ReplyWriter, echo, unwatch_all,
 };
 
 use super::client::{set_name, valid_name};
@@ -62,7 +62,7 @@ fn hello(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>
             name = Some(valid_name(args.get(at + 1), "Client names")?);
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.get(at));
+            let option = echo(args.get(at));
             return Err(CommandError::owned(format!(
                 "ERR Syntax error in HELLO option '{option}'"
             )));

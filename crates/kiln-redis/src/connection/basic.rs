@@ -4,7 +4,7 @@
 
 use kiln_command::args::ArgsExt;
 use kiln_command::{
-    Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Context, Group,
+    Args, Arity, CommandFlags, CommandResult, CommandSpec, Context, Group,
     ReplyWriter, wrong_arity,
 };
 
@@ -55,9 +55,7 @@ fn select(
     args: &Args<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> CommandResult {
-    let index = args.int(1)?;
-    let db = usize::try_from(index).ok().filter(|db| *db < context.server.keyspace.databases());
-    context.session.db = db.ok_or(CommandError::DbOutOfRange)?;
+    context.session.db = args.db(1, context.server.keyspace.databases())?;
     context.session.publish();
     reply.ok();
     Ok(())

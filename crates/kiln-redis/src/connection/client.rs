@@ -8,7 +8,7 @@ use kiln_command::args::ArgsExt;
 use kiln_command::blocking::Wake;
 use kiln_command::{
     AclCategories, Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec,
-    ConnectionHandler, Context, Group, ReplyMode, ReplyWriter,
+    ConnectionHandler, Context, Group, ReplyMode, ReplyWriter, echo,
 };
 
 use super::client_filter::{ClientType, Filter, by_ids, line};
@@ -272,16 +272,15 @@ fn setinfo(
     args: &Args<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> CommandResult {
-    let value = args.get(3);
+    let (name, value) = (echo(args.get(2)), args.get(3));
     if args.is_word(2, "LIB-NAME") {
-        let value = valid_name(value, "lib-name")?.to_vec();
+        let value = valid_name(value, &name)?.to_vec();
         context.session.client.info.lock().lib_name = value;
     } else if args.is_word(2, "LIB-VER") {
-        let value = valid_name(value, "lib-ver")?.to_vec();
+        let value = valid_name(value, &name)?.to_vec();
         context.session.client.info.lock().lib_ver = value;
     } else {
-        let option = String::from_utf8_lossy(args.get(2));
-        return Err(CommandError::owned(format!("ERR Unrecognized option '{option}'")));
+        return Err(CommandError::owned(format!("ERR Unrecognized option '{name}'")));
     }
     reply.ok();
     Ok(())

@@ -7,7 +7,7 @@ use kiln_base::sync::Arc;
 use kiln_base::sync::atomic::Ordering;
 use kiln_command::args::ArgsExt;
 use kiln_command::clients::Client;
-use kiln_command::{Args, CommandError, CommandTable};
+use kiln_command::{Args, CommandError, CommandTable, echo};
 
 /// The kinds that TYPE tells apart. Only `normal` clients exist yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl ClientType {
             b"slave" | b"replica" => Ok(Self::Replica),
             b"pubsub" => Ok(Self::PubSub),
             _ => {
-                let word = String::from_utf8_lossy(word);
+                let word = echo(word);
                 Err(CommandError::owned(format!("ERR Unknown client type '{word}'")))
             }
         }
@@ -65,7 +65,7 @@ impl<'a> Filter<'a> {
                 b"LADDR" => filter.laddr = Some(value),
                 b"USER" if value == b"default" => filter.user = Some(value),
                 b"USER" => {
-                    let user = String::from_utf8_lossy(value);
+                    let user = echo(value);
                     return Err(CommandError::owned(format!("ERR No such user '{user}'")));
                 }
                 b"SKIPME" if value.eq_ignore_ascii_case(b"yes") => filter.include_me = false,

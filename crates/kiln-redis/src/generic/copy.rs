@@ -99,10 +99,7 @@ fn move_key(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -
 
 /// The database that word `index` names.
 fn database(view: &View<'_>, args: &Args<'_>, index: usize) -> Result<usize, CommandError> {
-    // Redis takes what does not fit a 32-bit integer for no integer at all.
-    let db = i32::try_from(args.int(index)?).map_err(|_| CommandError::NotAnInteger)?;
-    let db = usize::try_from(db).ok().filter(|db| *db < view.databases());
-    db.ok_or(CommandError::DbOutOfRange)
+    args.db(index, view.databases())
 }
 
 #[cfg(test)]
@@ -123,7 +120,10 @@ mod tests {
             ("GET b", "\"2\""),
             ("COPY a a DB 1", "(integer) 1"),
             ("COPY a a", "(error) ERR source and destination objects are the same"),
-            ("COPY a a DB 4294967296", "(error) ERR value is not an integer or out of range"),
+            (
+                "COPY a a DB 4294967296",
+                "(error) ERR value is out of range, value must between -2147483648 and 2147483647",
+            ),
             ("COPY a a DB 16", "(error) ERR DB index is out of range"),
             ("COPY a a DB", "(error) ERR syntax error"),
             ("SELECT 1", "OK"),

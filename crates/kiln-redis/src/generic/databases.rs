@@ -169,14 +169,15 @@ fn swap_db(
     args: &Args<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> CommandResult {
-    let first = args.int(1).map_err(|_| CommandError::text("ERR invalid first DB index"))?;
-    let second = args.int(2).map_err(|_| CommandError::text("ERR invalid second DB index"))?;
+    // Both must be numbers before either must be a database.
     let databases = context.server.keyspace.databases();
-    let checked = |index: i64| {
-        let db = usize::try_from(index).ok().filter(|db| *db < databases);
-        db.ok_or(CommandError::DbOutOfRange)
+    let db = |index, text| match args.db(index, databases) {
+        Err(CommandError::NotAnInteger | CommandError::NotAnInt32) => Err(CommandError::text(text)),
+        db => Ok(db),
     };
-    let (first, second) = (checked(first)?, checked(second)?);
+    let first = db(1, "ERR invalid first DB index")?;
+    let second = db(2, "ERR invalid second DB index")?;
+    let (first, second) = (first?, second?);
     if first != second {
         context.with_view(Shards::All, LockMode::Exclusive, |view| {
             view.swap_dbs(first, second);

@@ -12,7 +12,7 @@ use kiln_base::number::{INTEGER_BYTES_MAX, format_i64};
 use kiln_command::args::ArgsExt;
 use kiln_command::{
     AclCategories, Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Event,
-    KeyFlags, KeySpec, ReplyWriter, View, WriteHandler,
+    KeyFlags, KeySpec, ReplyWriter, View, WriteHandler, echo,
 };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
@@ -151,7 +151,7 @@ impl Conditions {
         const WORDS: [&str; 4] = ["NX", "XX", "GT", "LT"];
         for (index, word) in words.iter().enumerate() {
             if !WORDS.iter().any(|known| words.is_word(index, known)) {
-                let word = String::from_utf8_lossy(word);
+                let word = echo(word);
                 return Err(CommandError::owned(format!("ERR Unsupported option {word}")));
             }
         }

@@ -24,6 +24,8 @@ fn score_bound(text: &[u8]) -> Option<ScoreBound> {
         [b'(', number @ ..] => (true, number),
         number => (false, number),
     };
+    // Redis reads a C string here: what follows a NUL is not looked at.
+    let number = number.split(|&byte| byte == 0).next().unwrap_or_default();
     parse_score_bound(number).map(|value| ScoreBound { value, exclusive })
 }
 
