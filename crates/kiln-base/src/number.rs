@@ -7,7 +7,7 @@ mod double;
 mod float;
 mod long_double;
 
-pub use double::{DOUBLE_BYTES_MAX, format_f64};
+pub use double::{DOUBLE_BYTES_MAX, format_f64, format_f64_17};
 pub use float::{parse_f64, parse_score_bound};
 pub use long_double::LongDouble;
 

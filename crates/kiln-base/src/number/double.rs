@@ -49,6 +49,31 @@ pub fn format_f64(number: f64, buf: &mut [u8; DOUBLE_BYTES_MAX]) -> &[u8] {
     &buf[..len]
 }
 
+/// `number` with 17 significant digits, trailing zeros dropped, as C's `%.17g` prints it: the form
+/// that ZSCAN has kept for large sorted sets.
+pub fn format_f64_17(number: f64) -> String {
+    if !number.is_finite() {
+        return if number.is_nan() {
+            "nan"
+        } else if number > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        }
+        .to_owned();
+    }
+    let text = format!("{number:.16e}");
+    let (mantissa, exponent) = text.split_once('e').expect("an exponent is asked for");
+    let exponent: i32 = exponent.parse().expect("it is an integer");
+    let trim = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if (-4..17).contains(&exponent) {
+        let fixed = format!("{number:.*}", (16 - exponent) as usize);
+        return if fixed.contains('.') { trim(&fixed) } else { fixed };
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trim(mantissa), exponent.unsigned_abs())
+}
+
 /// Most digits that a double needs to be read back as the same number.
 const DIGITS_MAX: usize = 17;
 
@@ -311,11 +336,31 @@ const POWERS: [u64; 87] = [
 mod tests {
     use proptest::prelude::{prop_assert_eq, proptest};
 
-    use super::{DOUBLE_BYTES_MAX, format_f64};
+    use super::{DOUBLE_BYTES_MAX, format_f64, format_f64_17};
 
     #[track_caller]
     fn check(number: f64, want: &str) {
         assert_eq!(str::from_utf8(format_f64(number, &mut [0; DOUBLE_BYTES_MAX])), Ok(want));
+    }
+
+    /// What Redis 8.2.3 replies to ZSCAN of a large sorted set.
+    #[test]
+    fn seventeen_digits_look_as_in_c() {
+        for (number, want) in [
+            (0.1, "0.10000000000000001"),
+            (1.0, "1"),
+            (-2.5, "-2.5"),
+            (-0.0, "-0"),
+            (1e-4, "0.0001"),
+            (1e-5, "1.0000000000000001e-05"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (123_456_789_012_345_678.0, "1.2345678901234568e+17"),
+            (5e-324, "4.9406564584124654e-324"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(format_f64_17(number), want);
+        }
     }
 
     /// What Redis 8.2.3 replies to ZSCORE.

@@ -4,8 +4,7 @@
 
 use kiln_command::args::ArgsExt;
 use kiln_command::{
-    Args, Arity, CommandFlags, CommandResult, CommandSpec, Context, Group,
-    ReplyWriter, wrong_arity,
+    Args, Arity, CommandFlags, CommandResult, CommandSpec, Context, Group, ReplyWriter, wrong_arity,
 };
 
 const FAST: CommandFlags =

@@ -4,6 +4,7 @@
 
 use kiln_base::crc16::hash_tag;
 use kiln_base::glob::glob_match;
+use kiln_base::number::parse_i64;
 use kiln_command::args::ArgsExt;
 use kiln_command::{Args, CommandError, ReplyWriter};
 use kiln_keyspace::{ShardId, shard_of};
@@ -72,10 +73,23 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Parses a cursor: any unsigned 64-bit number, blanks and zeroes before it allowed.
+/// Parses a cursor: any unsigned 64-bit number, blanks, a sign and zeroes before it allowed. A minus
+/// wraps around, as in C, but canonical negative numbers are refused.
 pub(super) fn parse_cursor(text: &[u8]) -> Result<u64, CommandError> {
-    let digits = std::str::from_utf8(text.trim_ascii_start()).ok();
-    digits.and_then(|digits| digits.parse().ok()).ok_or(CommandError::text("ERR invalid cursor"))
+    let invalid = CommandError::text("ERR invalid cursor");
+    if parse_i64(text).is_some_and(|number| number < 0) {
+        return Err(invalid);
+    }
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let is_number = digits.first().is_some_and(u8::is_ascii_digit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number);
+    let number: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(invalid)?;
+    Ok(if negative { number.wrapping_neg() } else { number })
 }
 
 /// A glob pattern and what is known of whatever matches it.
@@ -187,11 +201,17 @@ mod tests {
 
     #[test]
     fn a_cursor_is_any_unsigned_number() {
-        for (text, cursor) in [("0", 0), (" 05", 5), ("+1", 1), ("18446744073709551615", u64::MAX)]
-        {
+        for (text, cursor) in [
+            ("0", 0),
+            (" 05", 5),
+            ("+1", 1),
+            ("-0", 0),
+            ("-01", u64::MAX),
+            ("18446744073709551615", u64::MAX),
+        ] {
             assert_eq!(parse_cursor(text.as_bytes()), Ok(cursor), "{text:?}");
         }
-        for text in ["", "-1", "1.5", "1 ", "0x1", "abc", "18446744073709551616"] {
+        for text in ["", "-", "+-1", "-1", "1.5", "1 ", "0x1", "abc", "18446744073709551616"] {
             assert!(parse_cursor(text.as_bytes()).is_err(), "{text:?}");
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! Source: the Redis documentation; replies observed on Redis 8.2.3.
 
-use kiln_base::number::{DOUBLE_BYTES_MAX, INTEGER_BYTES_MAX, format_f64};
+use kiln_base::number::{DOUBLE_BYTES_MAX, INTEGER_BYTES_MAX, format_f64, format_f64_17};
 use kiln_command::{
     Args, Arity, CommandResult, CommandSpec, Group, KeyFlags, KeySpec, ReadHandler, ReplyWriter,
     View,
@@ -96,13 +96,19 @@ fn zscan(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> Comma
     let cursor = parse_cursor(args.get(2))?;
     let Some(zset) = view.zset(args.get(1))? else { return write_nothing(reply) };
     let options = Options::parse(&args.tail(3), Scanned::Other)?;
+    let in_tree = zset.encoding() == "skiplist";
     walk(cursor, options.count, reply, |cursor, found| {
         let mut seen = 0;
         let next = zset.scan(cursor, |member, score| {
             seen += 1;
             if options.pattern.matches(member) {
                 found.push(member);
-                found.push(format_f64(score, &mut [0; DOUBLE_BYTES_MAX]));
+                if in_tree {
+                    // Redis prints these as it did before its listpacks held doubles.
+                    found.push(format_f64_17(score).as_bytes());
+                } else {
+                    found.push(format_f64(score, &mut [0; DOUBLE_BYTES_MAX]));
+                }
             }
         });
         (next, seen)

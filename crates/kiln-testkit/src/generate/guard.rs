@@ -33,6 +33,8 @@ pub(super) fn is_safe(words: &[Vec<u8>]) -> bool {
         "SRANDMEMBER" | "HRANDFIELD" | "ZRANDMEMBER" => {
             !number(2).is_some_and(|count| count < MOST_REPEATS && count != i64::MIN)
         }
+        // Redis cuts the index to 32 bits, so that -2^63 is 0: not to be imitated.
+        "LSET" => number(2).is_none_or(|index| i32::try_from(index).is_ok()),
         "SETRANGE" => !number(2).is_some_and(|at| (FAR..TOO_FAR_BYTES).contains(&at)),
         "SETBIT" => !number(2).is_some_and(|at| (FAR..TOO_FAR_BITS).contains(&at)),
         "BITFIELD" => words[1..].iter().all(|word| {
