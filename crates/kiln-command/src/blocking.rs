@@ -12,16 +12,18 @@
 //! 3. A waiter is done exactly once. `BlockedClient::state` is the judge: whoever serves it holds
 //!    that lock while it runs the command; timeout, disconnect, UNBLOCK and KILL take it to end the
 //!    wait. It is a leaf lock: its holder never asks for a shard it does not hold yet.
-//! 4. A done waiter may still stand in queues; it is skipped there, and removed by whoever ended
-//!    its wait or meets it.
+//! 4. A done waiter may still stand in queues; whoever meets it there drops it, and its own
+//!    connection takes it out of all of them, whatever ended the wait.
+//! 5. What a waiter was served goes out on its connection, even if that has meanwhile seen the
+//!    timeout, KILL or the end of the input: see `Connection::wait`.
 //!
 //! So no element is lost: it leaves its key only inside rule 3's lock, for a client that was
-//! still waiting.
+//! still waiting, and reaches that client's socket.
 
 use std::any::Any;
 use std::time::Duration;
 
-use kiln_base::number::parse_f64;
+use kiln_base::number::{LongDouble, parse_f64};
 use kiln_base::sync::{Arc, Mutex};
 use kiln_keyspace::{Shards, Waiter};
 use kiln_resp::{OwnedArgs, Protocol, ReplyBuf, ReplyWriter};
@@ -94,20 +96,26 @@ impl TimeoutReply {
     }
 }
 
+/// The longest wait in milliseconds. Redis's bound is that the deadline, in milliseconds since 1970,
+/// fits 63 bits. There is no clock here, so the time since 1970 is taken as 2^41, which is reached
+/// in 2039; the doubles up there are 1,024 apart anyway.
+const TIMEOUT_MS_MAX: f64 = (i64::MAX - (1 << 41)) as f64;
+
 /// Parses a timeout in seconds with a fraction; zero waits for ever.
 ///
 /// # Errors
 ///
 /// Not a number, too large, negative; in this order.
 pub fn parse_timeout(text: &[u8]) -> Result<Option<Duration>, CommandError> {
-    let seconds = parse_f64(text).ok_or(CommandError::TimeoutNotAFloat)?;
+    // Redis reads a long double, so what no double holds is a number too.
+    let beyond = || LongDouble::parse(text).map(LongDouble::to_f64_outward);
+    let seconds = parse_f64(text).or_else(beyond).ok_or(CommandError::TimeoutNotAFloat)?;
     milliseconds(seconds * 1_000.0)
 }
 
 /// Checks a timeout in milliseconds; zero waits for ever.
 pub fn milliseconds(ms: f64) -> Result<Option<Duration>, CommandError> {
-    // The bound is Redis's: the time must fit a signed 64-bit number of milliseconds.
-    if ms > i64::MAX as f64 {
+    if ms > TIMEOUT_MS_MAX {
         return Err(CommandError::TimeoutOutOfRange);
     }
     if ms < 0.0 {
@@ -210,6 +218,10 @@ mod tests {
         assert_eq!(parse_timeout(b"2.5"), Ok(Some(Duration::from_millis(2_500))));
         assert_eq!(parse_timeout(b"-1"), Err(CommandError::NegativeTimeout));
         assert_eq!(parse_timeout(b"x"), Err(CommandError::TimeoutNotAFloat));
-        assert_eq!(parse_timeout(b"1e300"), Err(CommandError::TimeoutOutOfRange));
+        for far in ["1e300", "1e400", "inf", "9223372036854775"] {
+            assert_eq!(parse_timeout(far.as_bytes()), Err(CommandError::TimeoutOutOfRange));
+        }
+        assert_eq!(parse_timeout(b"1e-400"), Ok(Some(Duration::from_millis(1))));
+        assert_eq!(parse_timeout(b"-1e-400"), Err(CommandError::NegativeTimeout));
     }
 }

@@ -25,7 +25,7 @@ use kiln_base::sync::{Arc, LockMode};
 use kiln_keyspace::{
     Effect, Evicted, Hold, Locked, Object, PlannedKey, Shards, Value, View, Waiter, evict_one,
 };
-use kiln_resp::{Args, Batch, Mark, ReplyBuf, ReplyWriter};
+use kiln_resp::{Args, Batch, ReplyBuf, ReplyWriter};
 use rand::RngExt;
 use tokio::sync::oneshot;
 
@@ -33,7 +33,7 @@ use crate::blocking::{BlockedClient, Outcome, Wake};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::server::{Garbage, Server, Worker};
-use crate::session::{ReplyMode, Session, Transaction, Watched};
+use crate::session::{Session, Transaction, Watched};
 use crate::spec::{CommandFlags, Group, Journal, Run};
 use crate::table::{Command, allowed_before_auth};
 
@@ -252,13 +252,13 @@ impl Running<'_> {
             Ok(Some(command)) => command,
             Ok(None) => {
                 ReplyWriter::new(out, self.session.protocol).simple("QUEUED");
-                self.after_reply(out, mark);
+                self.session.after_reply(out, mark);
                 return Step::Next;
             }
             Err(Refusal::Pause(until)) => return Step::Pause(until),
             Err(Refusal::Error(error)) => {
                 self.fail(&error, out);
-                self.after_reply(out, mark);
+                self.session.after_reply(out, mark);
                 return Step::Next;
             }
         };
@@ -275,7 +275,7 @@ impl Running<'_> {
         if let Some((waiter, receiver)) = blocked {
             return Step::Block(waiter, receiver);
         }
-        self.after_reply(out, mark);
+        self.session.after_reply(out, mark);
         Step::Next
     }
 
@@ -401,7 +401,7 @@ impl Running<'_> {
                     }
                     result
                 };
-                note_effect(self.worker, command, args, self.session.db);
+                note_effect(self.worker, command, args, self.session.db, 0);
                 settle(self.server, self.worker, locked, self.now);
                 self.finish(command, result, out);
                 None
@@ -454,7 +454,8 @@ impl Running<'_> {
         let protocol = self.session.protocol;
         let db = self.session.db;
         let outcome = {
-            let mut view = view(locked.hold(), self.session, self.worker, self.now);
+            let mut view =
+                view(locked.hold(), self.session, self.worker, self.now).with_places(self.places);
             run_blocking(command, &mut view, args, &mut ReplyWriter::new(out, protocol))
         };
         let result = match outcome {
@@ -471,7 +472,7 @@ impl Running<'_> {
             Ok(Outcome::Done) => Ok(()),
             Err(error) => Err(error),
         };
-        note_effect(self.worker, command, args, db);
+        note_effect(self.worker, command, args, db, 0);
         settle(self.server, self.worker, locked, self.now);
         self.finish(command, result, out);
         None
@@ -548,6 +549,7 @@ impl Running<'_> {
         let mark = out.mark();
         let protocol = self.session.protocol;
         let db = self.session.db;
+        let before = self.worker.effects.dirty;
         let result = match command.spec.run {
             Run::Read(handler) => {
                 let view = view(hold, self.session, self.worker, self.now);
@@ -587,7 +589,7 @@ impl Running<'_> {
         if result.is_err() {
             out.truncate_to(mark);
         }
-        note_effect(self.worker, command, args, db);
+        note_effect(self.worker, command, args, db, before);
         self.finish(command, result, out);
     }
 
@@ -604,20 +606,6 @@ impl Running<'_> {
         self.worker.stats.error_replies.add(1);
         self.server.errors.count(error.code());
         ReplyWriter::new(out, self.session.protocol).error(&error.to_string());
-    }
-
-    /// Takes the reply back if CLIENT REPLY says so.
-    #[inline]
-    fn after_reply(&mut self, out: &mut ReplyBuf, mark: Mark) {
-        match self.session.reply_mode {
-            ReplyMode::On => {}
-            ReplyMode::Off => out.truncate_to(mark),
-            ReplyMode::SkipNext => self.session.reply_mode = ReplyMode::Skip,
-            ReplyMode::Skip => {
-                out.truncate_to(mark);
-                self.session.reply_mode = ReplyMode::On;
-            }
-        }
     }
 
     #[inline]
@@ -738,32 +726,52 @@ fn make_room(server: &Server, worker: &mut Worker, limit: u64, now: UnixMs) -> b
     true
 }
 
-/// Journals a command as it was sent, if it changed something and gave no effects of its own.
+/// Journals a command as it was sent, if it changed something and gave no effects of its own;
+/// `before` is how many changes the transaction had seen before it.
 #[inline]
-fn note_effect(worker: &mut Worker, command: Command, args: &Args<'_>, db: usize) {
+fn note_effect(worker: &mut Worker, command: Command, args: &Args<'_>, db: usize, before: u64) {
     let effects = &mut worker.effects;
-    if !effects.journaling || effects.dirty == 0 {
+    let rewritten = std::mem::take(&mut effects.rewritten);
+    if !effects.journaling || effects.dirty == before {
         return;
     }
-    if command.spec.journal == Journal::AsSent && !effects.rewritten {
+    if command.spec.journal == Journal::AsSent && !rewritten {
         let words = args.iter().map(Box::from).collect();
         effects.journal.push(Effect { db, words });
     }
-    effects.rewritten = false;
 }
 
 /// Acts on what was changed under `locked` and lets go of it: journal, waiting clients, then,
 /// without the locks, events, garbage and the waiters that need other shards.
 #[inline]
-pub(crate) fn settle(server: &Server, worker: &mut Worker, mut locked: Locked<'_>, now: UnixMs) {
-    if worker.effects.is_empty() {
-        return;
+pub(crate) fn settle(server: &Server, worker: &mut Worker, locked: Locked<'_>, now: UnixMs) {
+    if !worker.effects.is_empty() {
+        settle_changes(server, worker, locked, now);
     }
-    let mut deferred = if worker.effects.ready.is_empty() {
-        Vec::new()
-    } else {
-        serve_ready(worker, &mut locked, now)
-    };
+}
+
+fn settle_changes(server: &Server, worker: &mut Worker, locked: Locked<'_>, now: UnixMs) {
+    let mut deferred = VecDeque::new();
+    settle_hold(server, worker, locked, now, &mut deferred);
+    // First changed, first served, as under a single hold.
+    while let Some((key, shards)) = deferred.pop_front() {
+        let locked = server.keyspace.lock(shards, LockMode::Exclusive);
+        worker.effects.ready.push(key);
+        settle_hold(server, worker, locked, now, &mut deferred);
+    }
+}
+
+/// One hold's share of [`settle`]; what needs other shards goes to `deferred`.
+fn settle_hold(
+    server: &Server,
+    worker: &mut Worker,
+    mut locked: Locked<'_>,
+    now: UnixMs,
+    deferred: &mut VecDeque<(ReadyKey, Shards)>,
+) {
+    if !worker.effects.ready.is_empty() {
+        serve_ready(worker, &mut locked, now, deferred);
+    }
     if let Some(journal) = &server.journal
         && !worker.effects.journal.is_empty()
     {
@@ -771,13 +779,6 @@ pub(crate) fn settle(server: &Server, worker: &mut Worker, mut locked: Locked<'_
     }
     drop(locked);
     flush_effects(server, worker);
-    while let Some((key, shards)) = deferred.pop() {
-        let mut locked = server.keyspace.lock(shards, LockMode::Exclusive);
-        worker.effects.ready.push(key);
-        deferred.extend(serve_ready(worker, &mut locked, now));
-        drop(locked);
-        flush_effects(server, worker);
-    }
 }
 
 /// Counts, tells and frees what the effects hold, without any lock.
@@ -797,34 +798,38 @@ fn flush_effects(server: &Server, worker: &mut Worker) {
 type ReadyKey = (usize, Box<[u8]>);
 
 /// Serves clients that wait for keys which became ready, as far as `locked` covers their shards.
-/// Returns the keys whose next waiter needs other shards, with all shards it needs.
+/// Keys whose next waiter needs other shards go to `deferred`, with all shards it needs: who came
+/// after it must not be served before it.
 fn serve_ready(
     worker: &mut Worker,
     locked: &mut Locked<'_>,
     now: UnixMs,
-) -> Vec<(ReadyKey, Shards)> {
-    let mut deferred = Vec::new();
+    deferred: &mut VecDeque<(ReadyKey, Shards)>,
+) {
+    let held = locked.shards().clone();
     let mut queue: VecDeque<ReadyKey> = worker.effects.ready.drain(..).collect();
     while let Some((db, key)) = queue.pop_front() {
-        let held = locked.shards().clone();
-        let waiters = {
+        // Waiters that go on waiting although the key is ready: it is not what they wait for.
+        let mut passed = 0;
+        loop {
             let settings = &worker.settings;
-            View::new(locked.hold(), db, now, settings, &mut worker.effects).waiting(&key)
-        };
-        for waiter in waiters {
-            let Some(client) = waiter.as_any().downcast_ref::<BlockedClient>() else { continue };
+            let before = worker.effects.dirty;
+            let mut view = View::new(locked.hold(), db, now, settings, &mut worker.effects);
+            let Some(waiter) = view.waiter(&key, passed) else { break };
+            let Some(client) = waiter.as_any().downcast_ref::<BlockedClient>() else { break };
+            match ready_for(client, &view, &key) {
+                Ready::Gone => break,
+                Ready::OtherType => {
+                    passed += 1;
+                    continue;
+                }
+                Ready::Yes => {}
+            }
             if !held.covers(&client.shards) {
                 let mut shards = client.shards.clone();
                 shards.add(kiln_keyspace::shard_of(&key));
-                deferred.push(((db, key.clone()), shards));
+                deferred.push_back(((db, key.clone()), shards));
                 break;
-            }
-            let settings = &worker.settings;
-            let mut view = View::new(locked.hold(), db, now, settings, &mut worker.effects);
-            match ready_for(client, &view, &key) {
-                Ready::Gone => break,
-                Ready::OtherType => continue,
-                Ready::Yes => {}
             }
             let served = client.end_with(|| {
                 let mut reply = ReplyBuf::default();
@@ -837,17 +842,15 @@ fn serve_ready(
                 }
             });
             if served {
-                let waiter: &Arc<dyn Waiter> = &waiter;
-                client.wait_keys().for_each(|key| view.unwait(key, waiter));
-                drop(view);
-                note_effect(worker, client.command, &client.args.args(), db);
+                client.wait_keys().for_each(|key| view.unwait(key, &waiter));
             } else {
-                drop(view);
+                passed += 1;
             }
+            drop(view);
+            note_effect(worker, client.command, &client.args.args(), db, before);
             queue.extend(worker.effects.ready.drain(..));
         }
     }
-    deferred
 }
 
 enum Ready {
@@ -867,8 +870,9 @@ fn ready_for(client: &BlockedClient, view: &View<'_>, key: &[u8]) -> Ready {
     if fits { Ready::Yes } else { Ready::OtherType }
 }
 
-/// Takes a client that no longer waits out of its queues.
-pub fn leave_queues(server: &Server, worker: &mut Worker, waiter: &Arc<BlockedClient>) {
+/// Ends the wait of a client, if nobody else has, and takes it out of its queues.
+pub fn stop_waiting(server: &Server, worker: &mut Worker, waiter: &Arc<BlockedClient>) {
+    waiter.cancel();
     if waiter.block.keys.is_empty() {
         return;
     }
@@ -877,6 +881,30 @@ pub fn leave_queues(server: &Server, worker: &mut Worker, waiter: &Arc<BlockedCl
     let (now, settings) = (now_ms(), &worker.settings);
     let mut view = View::new(locked.hold(), waiter.db, now, settings, &mut worker.effects);
     waiter.wait_keys().for_each(|key| view.unwait(key, &shared));
+}
+
+/// Replies to a command that has waited.
+pub fn reply_after_wait(
+    server: &Server,
+    worker: &Worker,
+    session: &mut Session,
+    waiter: &BlockedClient,
+    wake: Wake,
+    out: &mut ReplyBuf,
+) {
+    let mark = out.mark();
+    let mut reply = ReplyWriter::new(out, session.protocol);
+    match wake {
+        Wake::Reply(served) => served.chunks().for_each(|chunk| reply.raw(chunk)),
+        Wake::TimedOut => waiter.block.on_timeout.write_after_wait(&mut reply),
+        Wake::Error(error) => {
+            worker.stats.commands[usize::from(waiter.command.id.0)].failed.add(1);
+            worker.stats.error_replies.add(1);
+            server.errors.count(error.code());
+            reply.error(&error.to_string());
+        }
+    }
+    session.after_reply(out, mark);
 }
 
 /// Starts watching `keys` for the session.

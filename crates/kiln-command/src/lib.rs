@@ -23,7 +23,8 @@ mod table;
 pub use context::Context;
 pub use error::{CommandError, CommandResult, echo};
 pub use executor::{
-    Executor, Progress, begin, leave_queues, queued_bytes, quote, sweep_shard, unwatch_all, watch,
+    Executor, Progress, begin, queued_bytes, quote, reply_after_wait, stop_waiting, sweep_shard,
+    unwatch_all, watch,
 };
 pub use kiln_keyspace::{
     Entry, EntryRef, Event, Object, Settings, StringRef, Ttl, Value, View, WrongType,

@@ -5,7 +5,7 @@
 
 use kiln_base::sync::Arc;
 use kiln_keyspace::WatchToken;
-use kiln_resp::{OwnedArgs, Protocol};
+use kiln_resp::{Mark, OwnedArgs, Protocol, ReplyBuf};
 
 use crate::blocking::Block;
 use crate::clients::Client;
@@ -102,6 +102,20 @@ impl Session {
         info.multi = transaction.map_or(-1, |open| open.queued.len() as i64);
         info.dirty = transaction.is_some_and(|open| open.failed);
         info.watch = self.watched.len();
+    }
+
+    /// Takes the reply that was written since `mark` back if CLIENT REPLY says so.
+    #[inline]
+    pub fn after_reply(&mut self, out: &mut ReplyBuf, mark: Mark) {
+        match self.reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => out.truncate_to(mark),
+            ReplyMode::SkipNext => self.reply_mode = ReplyMode::Skip,
+            ReplyMode::Skip => {
+                out.truncate_to(mark);
+                self.reply_mode = ReplyMode::On;
+            }
+        }
     }
 
     /// Whether a transaction is open.

@@ -56,7 +56,11 @@ impl Effects {
     /// Whether the executor has nothing to do after the handler.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.dirty == 0 && self.expired == 0 && self.events.is_empty() && self.garbage.is_empty()
+        self.dirty == 0
+            && self.expired == 0
+            && self.events.is_empty()
+            && self.ready.is_empty()
+            && self.garbage.is_empty()
     }
 
     /// Forgets everything for the next command; the switches stay.

@@ -823,10 +823,10 @@ impl<'v> View<'v> {
         self.hold.state_mut(shard).waiters.remove(db, key, waiter);
     }
 
-    /// Who waits for `key`, oldest first.
-    pub fn waiting(&mut self, key: &[u8]) -> Vec<Arc<dyn Waiter>> {
+    /// Who waits for `key` behind the `passed` oldest waiters.
+    pub fn waiter(&mut self, key: &[u8], passed: usize) -> Option<Arc<dyn Waiter>> {
         let (shard, db) = (self.place(key).shard, self.db);
-        self.hold.state_mut(shard).waiters.queue(db, key)
+        self.hold.state_mut(shard).waiters.get(db, key, passed)
     }
 
     // Inside

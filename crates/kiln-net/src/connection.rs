@@ -20,7 +20,7 @@ use kiln_base::clock::{UnixMs, now_ms};
 use kiln_base::sync::atomic::Ordering;
 use kiln_command::blocking::{BlockedClient, Wake};
 use kiln_command::clients::Client;
-use kiln_command::{Progress, Server, Session, leave_queues, unwatch_all};
+use kiln_command::{Progress, Server, Session, reply_after_wait, stop_waiting, unwatch_all};
 use kiln_resp::{Batch, Parser, ParserLimits, ProtocolError, ReplyBuf, ReplyWriter};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::oneshot;
@@ -104,7 +104,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         loop {
             let mut after = self.receive().await?;
             loop {
-                self.flush().await?;
+                if let Err(end) = self.flush().await {
+                    if let After::Block { waiter, .. } = &after {
+                        self.stop_waiting(waiter);
+                    }
+                    return Err(end);
+                }
                 after = match after {
                     After::ReadOn => break,
                     After::ParseOn => self.parse_input(),
@@ -252,6 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let batch = || batch.expect("an interrupted batch was kept");
         match progress {
             Progress::Blocked { index, waiter, receiver } => {
+                *self.session.client.blocked.lock() = Some(Arc::clone(&waiter));
                 return After::Block { batch: batch(), index, waiter, receiver };
             }
             Progress::Paused { index, until } => {
@@ -320,16 +326,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         mut receiver: oneshot::Receiver<Wake>,
     ) -> Result<(), End> {
         let client = Arc::clone(&self.session.client);
-        *client.blocked.lock() = Some(Arc::clone(&waiter));
         let deadline = waiter.block.timeout.map(|timeout| tokio::time::Instant::now() + timeout);
-        let wake = loop {
+        // Some(wake): somebody else ended the wait. None: its time is over.
+        let ended = loop {
             tokio::select! {
                 biased;
                 wake = &mut receiver => break Ok(wake.ok()),
-                () = sleep_until(deadline) => {
-                    let timed_out = waiter.cancel();
-                    break Ok(if timed_out { Some(Wake::TimedOut) } else { receiver.await.ok() });
-                }
+                () = sleep_until(deadline) => break Ok(None),
                 () = client.woken() => {
                     if client.is_killed() {
                         break Err(End::Closed);
@@ -342,16 +345,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 },
             }
         };
-        *client.blocked.lock() = None;
-        waiter.cancel();
-        leave_queues(self.server, &mut self.shared.borrow_mut().worker, &waiter);
-        let mut reply = ReplyWriter::new(&mut self.out, self.session.protocol);
-        match wake? {
-            Some(Wake::Reply(served)) => served.chunks().for_each(|chunk| reply.raw(chunk)),
-            Some(Wake::TimedOut) | None => waiter.block.on_timeout.write_after_wait(&mut reply),
-            Some(Wake::Error(error)) => reply.error(&error.to_string()),
+        self.stop_waiting(&waiter);
+        // Whoever ended the wait before it was stopped here may have taken an element for this
+        // client. That goes out even if the client is leaving: it may only have closed its half.
+        let ended = match (ended, receiver.try_recv()) {
+            (Ok(Some(wake)), _) | (Ok(None), Ok(wake)) => Ok(wake),
+            (Ok(None), Err(_)) => Ok(Wake::TimedOut),
+            (Err(end), late) => Err((end, late.ok())),
+        };
+        let (wake, end) = match ended {
+            Ok(wake) => (Some(wake), Ok(())),
+            Err((end, late)) => (late, Err(end)),
+        };
+        if let Some(wake) = wake {
+            let (session, out) = (&mut self.session, &mut self.out);
+            let worker = &self.shared.borrow().worker;
+            reply_after_wait(self.server, worker, session, &waiter, wake, out);
         }
-        Ok(())
+        if end.is_err() {
+            // Best effort: the connection ends for the first reason, not for this one.
+            let _ = self.flush().await;
+        }
+        end
+    }
+
+    fn stop_waiting(&self, waiter: &Arc<BlockedClient>) {
+        *self.session.client.blocked.lock() = None;
+        stop_waiting(self.server, &mut self.shared.borrow_mut().worker, waiter);
     }
 
     /// Waits for the end of CLIENT PAUSE.

@@ -53,6 +53,14 @@ impl LongDouble {
         self.exponent < Self::INFINITE_EXPONENT
     }
 
+    /// A double near the number; what no double holds becomes infinite or the least normal one,
+    /// never zero.
+    pub fn to_f64_outward(self) -> f64 {
+        let scaled = self.mantissa as f64 * 2_f64.powi(self.exponent);
+        let magnitude = if self.mantissa == 0 { 0.0 } else { scaled.max(f64::MIN_POSITIVE) };
+        if self.negative { -magnitude } else { magnitude }
+    }
+
     /// The sum, or `None` if it is infinite or not a number.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
