@@ -1,8 +1,8 @@
 //! ZADD and ZINCRBY: give members scores.
 //!
-//! Both are one operation, [`add`], under [`Rules`]: the options of ZADD. ZINCRBY is ZADD INCR that
-//! always replies with a score. All words are checked before the key is looked at, and with INCR
-//! there is one element alone, so a command that fails has changed nothing.
+//! Both are one operation, [`add`], under [`Rules`]: the options of ZADD. ZINCRBY is ZADD INCR
+//! under another name. All words are checked before the key is looked at, and with INCR there is
+//! one element alone, so a command that fails has changed nothing.
 //!
 //! Source: the Redis documentation; replies and encodings observed on Redis 8.2.3.
 
@@ -121,7 +121,21 @@ struct Added {
 }
 
 fn zadd(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
-    let mut rules = Rules::default();
+    add_by_words(view, args, Rules::default(), reply)
+}
+
+/// An increment that is a word of ZADD is taken for one, as in the reference: a syntax error.
+fn zincrby(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
+    add_by_words(view, args, Rules::INCR, reply)
+}
+
+/// Adds to `rules` what the words say, then adds the elements behind them.
+fn add_by_words(
+    view: &mut View<'_>,
+    args: &Args<'_>,
+    mut rules: Rules,
+    reply: &mut ReplyWriter<'_>,
+) -> CommandResult {
     let mut first = 2;
     while let Some(rule) = args.try_get(first).and_then(Rules::parse) {
         rules.0 |= rule.0;
@@ -145,12 +159,6 @@ fn zadd(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> Co
     Ok(())
 }
 
-fn zincrby(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
-    let added = add(view, args.get(1), Rules::INCR, args.tail(2))?;
-    reply.double(added.score.expect("INCR alone refuses nothing"));
-    Ok(())
-}
-
 /// Adds `elements`, score and member in turn, as far as `rules` let them.
 ///
 /// # Errors
@@ -170,23 +178,21 @@ fn add(
         .step_by(2)
         .map(|score| parse_f64(score).ok_or(CommandError::NotAFloat))
         .collect::<Result<_, _>>()?;
-    let members = || elements.iter().skip(1).step_by(2);
-
     let limits = &view.settings().zset;
     let mut added = Added::default();
     let zset = if rules.has(Rules::XX) {
         let Some(zset) = view.zset_mut(key)? else { return Ok(added) };
         zset
     } else {
-        let longest = || members().map(<[u8]>::len).max().unwrap_or(0);
+        let first_bytes = elements.get(1).len();
         // A new sorted set takes the first element at least: nothing but XX refuses a new member.
-        view.zset_or_insert(key, || ZSet::new(scores.len(), longest(), limits))?
+        view.zset_or_insert(key, || ZSet::new(scores.len(), first_bytes, limits))?
     };
     // The reference converts by the number of elements given alone, not by the sum.
     if scores.len() > limits.max_listpack_entries {
         zset.reserve(scores.len(), limits);
     }
-    for (member, &score) in members().zip(&scores) {
+    for (member, &score) in elements.iter().skip(1).step_by(2).zip(&scores) {
         let mut new = None;
         let change = zset.upsert(member, limits, |old| {
             new = rules.apply(old, score);
@@ -272,12 +278,25 @@ mod tests {
             ),
             ("ZADD s 1 a x b", not_a_float),
             ("ZINCRBY s nan a", not_a_float),
+            ("ZINCRBY s XX a", syntax),
             (
                 "ZINCRBY s 1 a",
                 "(error) WRONGTYPE Operation against a key holding the wrong kind of value",
             ),
             ("ZADD z 1 a x b", not_a_float),
             ("ZCARD z", "(integer) 0"),
+        ]);
+    }
+
+    /// Whether -0 is kept tells when the set became a tree.
+    #[test]
+    fn the_first_member_alone_decides_how_a_set_begins() {
+        let long = "x".repeat(65);
+        check(&[
+            (&format!("ZADD a 1 {long} -0 m"), "(integer) 2"),
+            ("ZSCORE a m", "\"-0\""),
+            (&format!("ZADD b -0 m 1 {long}"), "(integer) 2"),
+            ("ZSCORE b m", "\"0\""),
         ]);
     }
 

@@ -20,6 +20,8 @@ pub(super) fn score_bounds(
 }
 
 fn score_bound(text: &[u8]) -> Option<ScoreBound> {
+    // The reference reads a C string: what follows a zero byte does not count.
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     let (exclusive, number) = match text {
         [b'(', number @ ..] => (true, number),
         number => (false, number),
@@ -72,6 +74,7 @@ mod tests {
         assert_eq!(score_bound(b"(1.5"), bound(1.5, true));
         assert_eq!(score_bound(b"(-inf"), bound(f64::NEG_INFINITY, true));
         assert_eq!(score_bound(b"("), bound(0.0, true));
+        assert_eq!(score_bound(b"(2\0x"), bound(2.0, true));
         for text in ["((1", "nan", "1 ", "[1", "1)"] {
             assert_eq!(score_bound(text.as_bytes()), None, "{text:?}");
         }

@@ -12,7 +12,7 @@ use kiln_command::{
     Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Event, Group, KeyFlags,
     KeySpec, ReadHandler, ReplyWriter, View,
 };
-use kiln_data::zset::{LexBound, ScoreBound, ZSet};
+use kiln_data::zset::{LexBound, MemberRef, ScoreBound, ZSet};
 
 use super::bounds::{lex_bounds, rank_range, score_bounds};
 use super::combine::store;
@@ -147,10 +147,16 @@ fn zrangestore(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>
     let mut result = ZSet::new(0, 0, limits);
     if let Some(zset) = view.zset(args.get(2))? {
         let ranks = query.ranks(zset);
-        result.reserve(ranks.len(), limits);
-        for (member, score) in zset.elements(ranks) {
-            result.insert(&member, score, limits);
+        // Before and after it becomes a tree, the result takes -0 differently. So it matters that
+        // the reference knows the length beforehand for ranks alone, and adds in reading order.
+        if matches!(query.ends, Ends::Rank(..)) {
+            result = ZSet::new(ranks.len(), 0, limits);
         }
+        let add = |(member, score): (MemberRef<'_>, f64)| {
+            result.insert(&member, score, limits);
+        };
+        let elements = zset.elements(ranks);
+        if query.reverse { elements.rev().for_each(add) } else { elements.for_each(add) }
     }
     store(view, args.get(1), result, Event::ZRangeStore, reply);
     Ok(())
