@@ -20,6 +20,8 @@
 //! Source: the Redis documentation; replies observed on Redis 8.2.3.
 
 mod pattern;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Ordering;
 
