@@ -3,6 +3,7 @@
 mod copy;
 mod databases;
 mod delete;
+mod dump;
 mod expire;
 mod object;
 mod rename;
@@ -16,6 +17,7 @@ pub(crate) const COMMANDS: &[&[CommandSpec]] = &[
     copy::COMMANDS,
     databases::COMMANDS,
     delete::COMMANDS,
+    dump::COMMANDS,
     expire::COMMANDS,
     object::COMMANDS,
     rename::COMMANDS,

@@ -81,11 +81,8 @@ pub(super) fn parse_cursor(text: &[u8]) -> Result<u64, CommandError> {
         return Err(invalid);
     }
     let text = text.trim_ascii_start();
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
+    let negative = text.first() == Some(&b'-');
+    let digits = text.strip_prefix(b"+").or(text.strip_prefix(b"-")).unwrap_or(text);
     let is_number = digits.first().is_some_and(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number);
     let number: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(invalid)?;

@@ -56,12 +56,10 @@ fn weights_and_shown_values_come_from_other_keys() {
     check(&[
         ("RPUSH l 1 2 3", "(integer) 3"),
         ("MSET w_1 30 w_3 10 o_1 one o_2 two", "OK"),
-        ("HSET h_1 f x", "(integer) 1"),
         ("SORT l BY w_*", "1) \"2\"\n2) \"3\"\n3) \"1\""),
         ("SORT l BY w_* LIMIT 1 1", "1) \"3\""),
         ("SORT l BY w_* ALPHA DESC LIMIT 0 2", "1) \"1\"\n2) \"3\""),
         ("SORT l BY o_*", "(error) ERR One or more scores can't be converted into double"),
-        ("SORT l GET # GET h_*->f LIMIT 0 2", "1) \"1\"\n2) \"x\"\n3) \"2\"\n4) (nil)"),
         ("SORT l GET o_* GET none GET h_* STORE d", "(integer) 9"),
         ("LRANGE d 0 3", "1) \"one\"\n2) \"\"\n3) \"\"\n4) \"two\""),
     ]);
