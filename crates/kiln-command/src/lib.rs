@@ -12,6 +12,7 @@ pub mod config;
 mod context;
 mod error;
 mod executor;
+mod host;
 mod latency;
 mod server;
 mod session;
@@ -26,6 +27,7 @@ pub use executor::{
     Executor, Progress, begin, queued_bytes, quote, reply_after_wait, stop_waiting, sweep_shard,
     unwatch_all, watch,
 };
+pub use host::{Host, HostFigures};
 pub use kiln_keyspace::{
     Entry, EntryRef, Event, Object, Settings, StringRef, Ttl, Value, View, WrongType,
 };

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use kiln_base::clock::now_ms;
+use kiln_base::memory;
 use kiln_base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use kiln_base::sync::{Arc, Mutex};
 use kiln_data::hash::HashLimits;
@@ -21,10 +22,11 @@ use tokio::sync::Notify;
 
 use crate::clients::{Clients, Pause};
 use crate::config::value::MaxmemoryPolicy;
-use crate::config::{Config, ConfigReader, ConfigStore};
+use crate::config::{Config, ConfigFiles, ConfigReader, ConfigStore};
+use crate::host::Host;
 use crate::latency::LatencyMonitor;
 use crate::slowlog::SlowLog;
-use crate::stats::{ErrorStats, WorkerStats};
+use crate::stats::{ErrorStats, Rates, WorkerStats};
 use crate::table::CommandTable;
 
 /// Takes the effects of successful writes, while their shards are held.
@@ -109,6 +111,8 @@ pub struct Server {
     pub errors: ErrorStats,
     /// Counters of each worker.
     pub stats: Box<[Arc<WorkerStats>]>,
+    /// Recent speeds, from those counters.
+    pub rates: Rates,
     /// The word to stop.
     pub shutdown: Shutdown,
     /// What the binary knows.
@@ -129,6 +133,12 @@ pub struct Server {
     pub journal: Option<Box<dyn JournalSink>>,
     /// The taker of keyspace notifications, when there is one.
     pub events: Option<Box<dyn EventSink>>,
+    /// Bytes allocated before there was any data.
+    pub startup_bytes: u64,
+    /// The file system, for CONFIG REWRITE and the directive `dir`; none in tests.
+    pub files: Option<Box<dyn ConfigFiles + Send + Sync>>,
+    /// The machine and the allocator; none in tests.
+    pub host: Option<Box<dyn Host>>,
     garbage: Mutex<Option<mpsc::Sender<Garbage>>>,
 }
 
@@ -153,6 +163,7 @@ impl Server {
             latency: LatencyMonitor::default(),
             errors: ErrorStats::default(),
             stats,
+            rates: Rates::default(),
             shutdown: Shutdown::default(),
             options,
             run_id,
@@ -163,6 +174,9 @@ impl Server {
             active_expire: AtomicBool::new(true),
             journal: None,
             events: None,
+            startup_bytes: memory::used_bytes(),
+            files: None,
+            host: None,
             garbage: Mutex::new(None),
         }
     }

@@ -414,6 +414,8 @@ pub struct CommandSpec {
     pub keys: &'static [KeySpec],
     /// Finds the keys that stand for the unknown ones among `keys`.
     pub more_keys: Option<MoreKeys>,
+    /// Whether its second word may name a subcommand.
+    pub has_subcommands: bool,
     /// Whether these words may touch keys beyond `keys`, so that all shards must be held.
     pub touches_all: Option<fn(&Args<'_>) -> bool>,
     /// What is journaled.
@@ -439,6 +441,7 @@ impl CommandSpec {
             group: Group::Generic,
             keys: &[],
             more_keys: None,
+            has_subcommands: false,
             touches_all: None,
             journal: Journal::AsSent,
             since: "1.0.0",
@@ -471,7 +474,14 @@ impl CommandSpec {
 
     /// A command that only has subcommands.
     pub const fn container(name: &'static str) -> Self {
-        Self::new(name, Arity::at_least(2), Run::Container, CommandFlags::NONE)
+        Self::new(name, Arity::at_least(2), Run::Container, CommandFlags::NONE).with_subcommands()
+    }
+
+    /// A command that has subcommands, and runs itself when it stands alone.
+    #[must_use]
+    pub const fn with_subcommands(mut self) -> Self {
+        self.has_subcommands = true;
+        self
     }
 
     /// Adds flags.

@@ -157,6 +157,53 @@ impl WorkerStats {
     }
 }
 
+/// Samples from which a speed is computed, as in Redis.
+const RATE_SAMPLES: usize = 16;
+
+/// How fast things happen, from samples that one worker takes of the counters of all.
+#[derive(Debug, Default)]
+pub struct Rates(Mutex<RateSamples>);
+
+#[derive(Debug, Default)]
+struct RateSamples {
+    /// When the counters were last looked at, and what they said.
+    last: Option<(i64, [u64; 3])>,
+    per_second: [[f64; 3]; RATE_SAMPLES],
+    next: usize,
+}
+
+impl Rates {
+    /// Takes a sample: commands run, bytes read and bytes written so far.
+    pub fn sample(&self, now_us: i64, counters: [u64; 3]) {
+        let mut samples = self.0.lock();
+        if let Some((before_us, before)) = samples.last
+            && now_us > before_us
+        {
+            let seconds = (now_us - before_us) as f64 / 1e6;
+            let slot = samples.next;
+            samples.per_second[slot] = std::array::from_fn(|which| {
+                // Below the last sample after CONFIG RESETSTAT.
+                counters[which].saturating_sub(before[which]) as f64 / seconds
+            });
+            samples.next = (slot + 1) % RATE_SAMPLES;
+        }
+        samples.last = Some((now_us, counters));
+    }
+
+    /// Commands, bytes read and bytes written per second of late.
+    pub fn per_second(&self) -> [f64; 3] {
+        let samples = self.0.lock();
+        std::array::from_fn(|which| {
+            samples.per_second.iter().map(|sample| sample[which]).sum::<f64>() / RATE_SAMPLES as f64
+        })
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        *self.0.lock() = RateSamples::default();
+    }
+}
+
 /// Error replies by their code, for INFO errorstats.
 #[derive(Debug, Default)]
 pub struct ErrorStats(Mutex<HashMap<String, u64>>);
@@ -188,7 +235,18 @@ impl ErrorStats {
 
 #[cfg(test)]
 mod tests {
-    use super::{LATENCY_BUCKETS, bucket_end, bucket_of};
+    use super::{LATENCY_BUCKETS, RATE_SAMPLES, Rates, bucket_end, bucket_of};
+
+    #[test]
+    fn rates_are_means_over_the_last_samples() {
+        let rates = Rates::default();
+        for second in 0..=RATE_SAMPLES as u64 {
+            rates.sample(second as i64 * 1_000_000, [second * 100, second, 0]);
+        }
+        assert_eq!(rates.per_second(), [100.0, 1.0, 0.0]);
+        rates.sample(18 * 1_000_000, [0, 0, 0]);
+        assert_eq!(rates.per_second()[1], 15.0 / 16.0);
+    }
 
     #[test]
     fn a_bucket_holds_what_lies_before_its_end() {

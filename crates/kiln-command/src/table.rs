@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use kiln_resp::Args;
 
 use crate::error::{CommandError, echo};
-use crate::spec::{CommandFlags, CommandSpec, Run};
+use crate::spec::{CommandFlags, CommandSpec};
 
 /// Position of a command in the table: an index into per-command statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,7 +102,7 @@ impl CommandTable {
     pub fn resolve(&self, args: &Args<'_>) -> Result<Command, CommandError> {
         let name = args.get(0);
         let Some(mut command) = self.find(name) else { return Err(unknown(args)) };
-        if matches!(command.spec.run, Run::Container) && args.len() > 1 {
+        if command.spec.has_subcommands && args.len() > 1 {
             command = self.subcommand(command, args)?;
         }
         if !command.spec.arity.admits(args.len()) {

@@ -71,6 +71,11 @@ impl ExpiryIndex {
         self.items.len()
     }
 
+    /// Number of deadlines in `db`; looks at every one.
+    pub fn count(&self, db: usize) -> usize {
+        self.items.iter().filter(|(_, place)| self.db_of(*place) == db).count()
+    }
+
     /// Whether no entry has a deadline.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()

@@ -27,6 +27,6 @@ pub use keyspace::{Hold, Keyspace, Locked, Shards};
 pub use object::Object;
 pub use settings::{EvictionPolicy, LfuSettings, Settings};
 pub use shard::{Db, KeyPlace, SHARD_COUNT, ShardId, ShardState, place_of, shard_of};
-pub use view::{EntryRef, Flushed, PlannedKey, Ttl, View, WrongType};
+pub use view::{EntryRef, Flushed, PlannedKey, ShardUsage, Ttl, View, WrongType};
 pub use waiters::{Waiter, Waiters};
 pub use watch::{WatchToken, Watches};

@@ -37,6 +37,22 @@ use crate::watch::WatchToken;
 /// Freeing an entry of more than this many parts is left to the reclaimer.
 const GARBAGE_MIN: usize = 64;
 
+/// Deadlines of a shard that the mean time to live of INFO is computed from.
+const TTL_SAMPLES: usize = 16;
+
+/// What one database has in one shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShardUsage {
+    /// Keys, expired ones that nobody has met yet included.
+    pub keys: usize,
+    /// Those among them that have an expiry time.
+    pub volatile: usize,
+    /// Hashes with fields that have one.
+    pub volatile_hashes: usize,
+    /// The sum of the time left of some of the keys, in milliseconds, and their number.
+    pub ttl_sum: (i64, usize),
+}
+
 /// The key holds a value of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongType;
@@ -658,6 +674,23 @@ impl<'v> View<'v> {
     /// Number of entries of `db` in the held shards that have an expiry time.
     pub fn volatile_len(&self, db: usize) -> usize {
         self.held_shards().map(|shard| self.hold.state(shard).db(db).volatile_count).sum()
+    }
+
+    /// What database `db` has in a held shard, for INFO.
+    pub fn shard_usage(&self, shard: ShardId, db: usize) -> ShardUsage {
+        let state = self.hold.state(shard);
+        let (keys, volatile) = (state.db(db).table.len(), state.db(db).volatile_count);
+        let mut usage = ShardUsage { keys, volatile, ..ShardUsage::default() };
+        // A key with a deadline has one item in the index, a hash with fields that have one too.
+        let volatile_keys: usize =
+            (0..state.db_count()).map(|db| state.db(db).volatile_count).sum();
+        if state.expiry.len() > volatile_keys {
+            usage.volatile_hashes = state.expiry.count(db).saturating_sub(volatile);
+        }
+        if volatile > 0 {
+            usage.ttl_sum = state.expiry.ttl_sum(db, self.now, TTL_SAMPLES);
+        }
+        usage
     }
 
     /// Goes on with a scan of the view's database in one shard; see

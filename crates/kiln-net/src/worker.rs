@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kiln_base::clock::now_ms;
+use kiln_base::clock::{now_ms, now_us};
 use kiln_base::sync::atomic::Ordering;
 use kiln_command::clients::Client;
 use kiln_command::{Executor, Server, Worker, sweep_shard};
@@ -159,6 +159,9 @@ async fn keep_house(server: Arc<Server>, shared: Rc<RefCell<Shared>>, index: usi
     loop {
         timer.tick().await;
         close_idle_clients(&server, index);
+        if index == 0 {
+            sample_rates(&server);
+        }
         if !server.active_expire.load(Ordering::Relaxed) || server.pause.holds(true).is_some() {
             continue;
         }
@@ -176,6 +179,17 @@ async fn keep_house(server: Arc<Server>, shared: Rc<RefCell<Shared>>, index: usi
             }
         }
     }
+}
+
+fn sample_rates(server: &Server) {
+    server.rates.sample(
+        now_us(),
+        [
+            server.total(|stats| stats.commands_processed.get()),
+            server.total(|stats| stats.net_input_bytes.get()),
+            server.total(|stats| stats.net_output_bytes.get()),
+        ],
+    );
 }
 
 fn close_idle_clients(server: &Server, index: usize) {

@@ -7,8 +7,9 @@ use kiln_command::{CommandTable, ReplyWriter};
 pub(crate) fn write(commands: &CommandTable, container: &str, reply: &mut ReplyWriter<'_>) {
     let mut lines =
         vec![format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
-    let parent = commands.find(container.as_bytes()).expect("HELP names its own container");
-    for command in commands.subcommands(parent.spec) {
+    // By the rows' own names: `rename-command` may have taken the container's away.
+    let of_container = commands.iter().filter(|row| row.spec.container_name() == Some(container));
+    for command in of_container {
         let (_, name) = command.spec.name.split_once('|').expect("a subcommand's name has a bar");
         if name == "HELP" {
             continue;

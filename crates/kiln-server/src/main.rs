@@ -3,6 +3,7 @@
 
 mod allocator;
 mod files;
+mod host;
 mod log;
 
 use std::process::ExitCode;
@@ -92,7 +93,10 @@ fn serve(store: ConfigStore, config: &Config) -> Result<()> {
     };
     let listeners = kiln_net::listen(config)?;
     let addresses = listeners.addresses();
-    let server = Arc::new(Server::new(commands, store, options, random_hex()?));
+    let mut server = Server::new(commands, store, options, random_hex()?);
+    server.files = Some(Box::new(files::SystemFiles));
+    server.host = Some(Box::new(host::System));
+    let server = Arc::new(server);
     server.start_reclaimer().context("start the reclaimer")?;
 
     // Signals are taken from here on, so that one sent right after the start is not lost.
