@@ -146,7 +146,7 @@ fn server(report: &mut Report<'_, '_>) {
     report.line("uptime_in_days", uptime / 86_400);
     report.line("hz", config.hz);
     report.line("configured_hz", config.hz);
-    report.line("lru_clock", now / 1_000 & 0xFF_FFFF);
+    report.line("lru_clock", (now / 1_000) & 0xFF_FFFF);
     report.line("executable", options.executable.display());
     let file = server.config.file().map(|path| path.display().to_string());
     report.line("config_file", file.unwrap_or_default());

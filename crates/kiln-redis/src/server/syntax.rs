@@ -7,7 +7,7 @@
 //!
 //! A word in upper case is a token, sent as it is; a token takes the names behind it as its value.
 //! `[ ]` holds what may be left out, `< >` what must be one of several, `|` parts alternatives. A
-//! group that ends in `...` repeats the arguments before it, and does not stand for one itself.
+//! group of the arguments before it with `...` says that they may be repeated.
 //!
 //! Invariant: the notation is Kiln's own source, so what does not parse is a bug; the test over the
 //! whole command table meets it first.
@@ -202,7 +202,7 @@ fn sequence(nodes: &[Node<'_>]) -> Vec<Argument> {
                     last.multiple = true;
                 }
             }
-            Node::Group { alternatives, .. } if is_repetition(alternatives) => {
+            Node::Group { alternatives, .. } if repeats(alternatives, &arguments, token) => {
                 let group = &alternatives[0];
                 let repeats_token = matches!(group[0], Node::Token(_));
                 if repeats_token {
@@ -222,9 +222,22 @@ fn sequence(nodes: &[Node<'_>]) -> Vec<Argument> {
     arguments
 }
 
-fn is_repetition(alternatives: &[Vec<Node<'_>>]) -> bool {
+/// Whether a group is the last of `arguments` once more, with dots. `token` is one that is open:
+/// the word, and where its values begin.
+fn repeats(
+    alternatives: &[Vec<Node<'_>>],
+    arguments: &[Argument],
+    token: Option<(&str, usize)>,
+) -> bool {
     let [only] = alternatives else { return false };
-    matches!(only.last(), Some(Node::Dots)) && only.len() > 1
+    let Some((Node::Dots, again)) = only.split_last() else { return false };
+    let again = sequence(again);
+    let Some(first) = arguments.len().checked_sub(again.len()) else { return false };
+    let same = |(one, other): (&Argument, &Argument)| one.name == other.name;
+    let token_too = again.iter().all(|argument| argument.token.is_none())
+        || token
+            .is_some_and(|(word, start)| start == first && again[0].token.as_deref() == Some(word));
+    !again.is_empty() && token_too && again.iter().zip(&arguments[first..]).all(same)
 }
 
 /// Lets the last `count` arguments stand for any number of repetitions.
