@@ -111,6 +111,9 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<Summary> {
         summary.commands += done;
         block += 1;
         for difference in differences {
+            if pair.is_encoding_after_sort(&steps, protocol, &difference)? {
+                continue;
+            }
             let seen = summary.differences.entry(difference.signature.clone()).or_default();
             *seen += 1;
             if *seen == 1 {
@@ -193,10 +196,30 @@ impl Pair {
             let peer = self.peer.state()?;
             differences.extend(match self.kiln.state() {
                 Ok(kiln) => state::compare(&kiln, &peer),
-                Err(error) => Some(lost(None, "reading the state", &error, &mut self.kiln)),
+                Err(error) => vec![lost(None, "reading the state", &error, &mut self.kiln)],
             });
         }
         Ok((steps.len(), differences))
+    }
+
+    /// Whether a sorted set is small at Kiln and large at the peer only because it was sorted: SORT
+    /// leaves a large encoding behind at Redis, which nobody wants and Kiln does not imitate.
+    fn is_encoding_after_sort(
+        &mut self,
+        steps: &[Step],
+        protocol: u8,
+        difference: &Difference,
+    ) -> io::Result<bool> {
+        let is_candidate = difference.what.to_ascii_uppercase().contains("OBJECT ENCODING")
+            && (difference.kiln.as_str(), difference.peer.as_str())
+                == ("\"listpack\"", "\"skiplist\"");
+        if !is_candidate {
+            return Ok(false);
+        }
+        let sorts = |step: &&Step| !upper(&step.words[0]).starts_with("SORT");
+        let others: Vec<_> = steps.iter().filter(sorts).cloned().collect();
+        let (_, differences) = self.replay(&others, protocol, true)?;
+        Ok(!differences.iter().any(|other| other.signature == difference.signature))
     }
 
     /// Compares the replies of one batch. True if the states may differ from here on.
@@ -232,7 +255,9 @@ impl Pair {
                     peer: peer.to_string(),
                     signature: signature(&words, kiln, peer),
                 });
-                if !(kiln.is_error() && peer.is_error()) {
+                // Errors change nothing, and an encoding is no content.
+                let harmless = kiln.is_error() && peer.is_error();
+                if !harmless && upper(&words[0]) != "OBJECT" {
                     return true;
                 }
             }

@@ -127,24 +127,25 @@ fn field_times(part: &Part) -> Option<Query> {
     Some((words, rule))
 }
 
-/// The first part that differs.
-pub(super) fn compare(kiln: &[Part], peer: &[Part]) -> Option<Difference> {
-    let same = |kiln: &Part, peer: &Part| {
-        kiln.words == peer.words && peer.rule.accepts(&kiln.reply, &peer.reply)
+/// The parts that differ.
+pub(super) fn compare(kiln: &[Part], peer: &[Part]) -> Vec<Difference> {
+    // What is asked follows from the replies before: the lists are alike up to the first other key.
+    let alike = kiln.iter().zip(peer).take_while(|(kiln, peer)| kiln.words == peer.words);
+    let differ = alike.filter(|(kiln, peer)| !peer.rule.accepts(&kiln.reply, &peer.reply));
+    let difference = |(kiln, peer): (&Part, &Part)| {
+        let name = String::from_utf8_lossy(&peer.words[0]).into_owned();
+        let detail = if name == "OBJECT" || name == "TYPE" {
+            format!(" {} for {}", kiln.reply, peer.reply)
+        } else {
+            String::new()
+        };
+        Difference {
+            step: None,
+            what: format!("state of db {}: {}", peer.db, script::join(&peer.words)),
+            kiln: kiln.reply.to_string(),
+            peer: peer.reply.to_string(),
+            signature: format!("state: {name}{detail}"),
+        }
     };
-    // Parts follow from the replies before them, so the lists are alike up to the first difference.
-    let (kiln, peer) = kiln.iter().zip(peer).find(|(kiln, peer)| !same(kiln, peer))?;
-    let name = String::from_utf8_lossy(&peer.words[0]).into_owned();
-    let detail = if name == "OBJECT" || name == "TYPE" {
-        format!(" {} for {}", kiln.reply, peer.reply)
-    } else {
-        String::new()
-    };
-    Some(Difference {
-        step: None,
-        what: format!("state of db {}: {}", peer.db, script::join(&peer.words)),
-        kiln: kiln.reply.to_string(),
-        peer: peer.reply.to_string(),
-        signature: format!("state: {name}{detail}"),
-    })
+    differ.map(difference).collect()
 }

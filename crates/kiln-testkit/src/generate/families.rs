@@ -304,8 +304,7 @@ pub(super) const CONNECTION: &[Row] = &[
     (2, "CLIENT GETNAME"),
     (1, "CLIENT SETINFO ( LIB-NAME | LIB-VER | <junk> ) <value>"),
     (1, "CLIENT ( NO-EVICT | NO-TOUCH ) ( ON | OFF | <junk> )"),
-    (1, "CLIENT ( GETREDIR | TRACKINGINFO | CACHING YES | CACHING <junk> | ID )"),
-    (1, "CLIENT TRACKING ( OFF | <junk> )"),
+    (1, "CLIENT ( GETREDIR | ID )"),
     (
         1,
         "CLIENT ( REPLY <junk> | KILL <value> | KILL ID abc | KILL TYPE <junk> | UNPAUSE | UNBLOCK 999999 )",

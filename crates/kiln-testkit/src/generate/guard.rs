@@ -67,7 +67,8 @@ pub(super) fn is_safe(words: &[Vec<u8>]) -> bool {
             "KILL" => words.len() == 3 || one_of(&argument(2), &["ID", "TYPE"]),
             "LIST" => words.len() > 2,
             "INFO" => false,
-            "TRACKING" => argument(2) != "ON",
+            // Client-side caching comes later.
+            "TRACKING" | "TRACKINGINFO" | "CACHING" => false,
             _ => true,
         },
         "CONFIG" => match argument(1).as_str() {
