@@ -66,9 +66,8 @@ pub(super) fn is_safe(words: &[Vec<u8>]) -> bool {
             "PAUSE" => number(2).is_none_or(|ms| ms <= 0),
             "KILL" => words.len() == 3 || one_of(&argument(2), &["ID", "TYPE"]),
             "LIST" => words.len() > 2,
-            "INFO" => false,
             // Client-side caching comes later.
-            "TRACKING" | "TRACKINGINFO" | "CACHING" => false,
+            "INFO" | "TRACKING" | "TRACKINGINFO" | "CACHING" => false,
             _ => true,
         },
         "CONFIG" => match argument(1).as_str() {
