@@ -333,6 +333,29 @@ impl Entry {
     ///
     /// If the value is not a string.
     pub fn append(&mut self, tail: &[u8]) -> usize {
+        let flags = self.flags();
+        if flags & KIND_MASK == INLINE {
+            let (old_len, capacity) = self.inline_size();
+            let len = old_len + tail.len();
+            if len <= capacity {
+                // SAFETY: the value's bytes are followed by `capacity - old_len` more of its own.
+                let end = unsafe { self.inline_start().add(old_len) };
+                // SAFETY: there is room for `tail`, which cannot lie in this entry: exclusive.
+                unsafe { end.copy_from_nonoverlapping(NonNull::from(tail).cast(), tail.len()) };
+                self.set_inline_len(len);
+                self.set_flags(flags | RAW);
+                return len;
+            }
+            if len < SHARED_MIN {
+                let capacity = built_capacity(flags, len);
+                let parts = [self.inline_bytes(), tail];
+                let body = Body::Inline { parts, len, capacity, raw: true };
+                let (volatile, at) = (flags & HAS_EXPIRY != 0, self.expire_at_ms());
+                let grown = Self::build(self.key(), volatile, at, self.access(), body);
+                *self = grown;
+                return len;
+            }
+        }
         let old_len = self.as_string().expect("the caller checked the type").len();
         let len = old_len + tail.len();
         self.bytes_mut(len)[old_len..].copy_from_slice(tail);
@@ -368,8 +391,7 @@ impl Entry {
         }
         let zeroes = vec![0; len - string.len()];
         let parts = [&string[..], &zeroes[..]];
-        // A first write in place takes what it needs; a second one is a sign of more to come.
-        let capacity = if flags & RAW != 0 { grown_capacity(len) } else { len };
+        let capacity = built_capacity(flags, len);
         self.rebuild(Body::Inline { parts, len, capacity, raw: true });
     }
 
@@ -730,6 +752,12 @@ fn text_body(value: &[u8], raw: bool) -> Body<'_> {
         let len = value.len();
         Body::Inline { parts: [value, &[]], len, capacity: len, raw }
     }
+}
+
+/// The capacity of an inline string that is built in place: a first write takes what it needs, a
+/// second one is a sign of more to come.
+fn built_capacity(flags: u32, len: usize) -> usize {
+    if flags & RAW != 0 { grown_capacity(len) } else { len }
 }
 
 /// Redis's growth rule for strings built in place: double up to 1 MiB, then 1 MiB more.

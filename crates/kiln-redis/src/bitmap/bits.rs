@@ -1,3 +1,5 @@
+#![expect(unsafe_code, reason = "counting is compiled for CPU features found at run time")]
+
 //! Counting, finding, reading and writing bits in bytes: words at a time, and no commands.
 //!
 //! ```text
@@ -87,6 +89,27 @@ fn from_bit(offset: usize) -> u8 {
 }
 
 fn count_all(bytes: &[u8]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if bytes.len() >= WIDE_MIN && is_x86_feature_detected!("avx2") {
+        // SAFETY: `count_wide` asks only for a CPU with AVX2, checked one line up.
+        return unsafe { count_wide(bytes) };
+    }
+    count_words(bytes)
+}
+
+/// From this length on, asking for CPU features pays.
+#[cfg(target_arch = "x86_64")]
+const WIDE_MIN: usize = 64;
+
+/// [`count_words`] in vector instructions, several times as fast.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn count_wide(bytes: &[u8]) -> usize {
+    count_words(bytes)
+}
+
+#[inline]
+fn count_words(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<WORD>();
     let in_words: usize =
         words.iter().map(|word| u64::from_ne_bytes(*word).count_ones() as usize).sum();
@@ -115,7 +138,7 @@ mod tests {
     proptest! {
         #[test]
         fn counting_and_finding_match_bit_by_bit(
-            bytes in proptest::collection::vec(proptest::sample::select(vec![0, 0xFF, 0x10]), 1..40),
+            bytes in proptest::collection::vec(proptest::sample::select(vec![0, 0xFF, 0x10]), 1..140),
             start: u16, end: u16, bit: bool,
         ) {
             let bits = bit_list(&bytes);

@@ -52,8 +52,8 @@ fn in_bits(bytes: Range<usize>) -> Range<usize> {
 fn bitcount(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     let range = match args.len() {
         2 => None,
-        3 => return Err(CommandError::Syntax),
-        _ => Some((args.int(2)?, args.int(3)?, is_in_bits(args, 4)?)),
+        4 | 5 => Some((args.int(2)?, args.int(3)?, is_in_bits(args, 4)?)),
+        _ => return Err(CommandError::Syntax),
     };
     let mut digits = [0; INTEGER_BYTES_MAX];
     let bytes = bytes_of(view.string(args.get(1))?, &mut digits);
@@ -73,6 +73,9 @@ fn bitpos(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> Comm
         1 => true,
         _ => return Err(CommandError::text("ERR The bit argument must be 1 or 0.")),
     };
+    if args.len() > 6 {
+        return Err(CommandError::Syntax);
+    }
     let start = if args.len() > 3 { args.int(3)? } else { 0 };
     let by_bits = is_in_bits(args, args.len().min(5))?;
     let end = if args.len() > 4 { Some(args.int(4)?) } else { None };
@@ -112,6 +115,7 @@ mod tests {
             ("BITCOUNT k 1", "(error) ERR syntax error"),
             ("BITCOUNT k a b bar", "(error) ERR value is not an integer or out of range"),
             ("BITCOUNT k 0 1 bar", "(error) ERR syntax error"),
+            ("BITCOUNT k a b BIT c", "(error) ERR syntax error"),
             ("BITCOUNT missing 0 -1 BIT", "(integer) 0"),
         ]);
     }
@@ -134,6 +138,7 @@ mod tests {
             ("BITPOS missing 0 5 9", "(integer) 0"),
             ("BITPOS k 2", "(error) ERR The bit argument must be 1 or 0."),
             ("BITPOS k 1 0 b bar", "(error) ERR syntax error"),
+            ("BITPOS k 1 a 0 BIT c", "(error) ERR syntax error"),
             ("BITPOS k 1 0 b", "(error) ERR value is not an integer or out of range"),
         ]);
     }
