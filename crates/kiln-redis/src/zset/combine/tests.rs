@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kiln_testkit::reply::Reply;
 use proptest::collection::{btree_map, vec};
-use proptest::prelude::{Just, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
 use crate::testkit::{TestServer, check};
 use crate::zset::elements::tests::reply;
@@ -97,21 +97,34 @@ fn the_number_of_keys_comes_first_then_the_keys_then_the_options() {
     ]);
 }
 
+fn elements() -> impl Strategy<Value = BTreeMap<u8, i64>> {
+    btree_map(0u8..8, 1i64..9, 0..6)
+}
+
 proptest! {
-    /// Whole scores and weights other than 0: no order of adding and no sign of 0 matters.
+    /// Whole scores and weights other than 0: no order of adding and no sign of 0 matters. Some
+    /// inputs are sets.
     #[test]
     fn results_are_those_of_joined_maps(
-        inputs in vec((btree_map(0u8..8, 1i64..9, 0..6), prop_oneof![-3i64..0, 1i64..4]), 1..4),
+        mut inputs in vec((elements(), prop_oneof![-3i64..0, 1i64..4], any::<bool>()), 1..4),
+        as_trees: bool,
         operation in prop_oneof![Just("ZUNION"), Just("ZINTER"), Just("ZDIFF")],
         aggregate in prop_oneof![Just("SUM"), Just("MIN"), Just("MAX")],
     ) {
         let mut server = TestServer::new();
         let mut command = vec![operation.to_owned(), inputs.len().to_string()];
-        for (number, (elements, _)) in inputs.iter().enumerate() {
+        let suffix = "x".repeat(if as_trees { 70 } else { 0 });
+        for (number, (elements, _, is_set)) in inputs.iter_mut().enumerate() {
             command.push(format!("z{number}"));
-            let mut add = vec!["ZADD".to_owned(), format!("z{number}")];
-            for (member, score) in elements {
-                add.extend([score.to_string(), member.to_string()]);
+            let kind = if *is_set { "SADD" } else { "ZADD" };
+            let mut add = vec![kind.to_owned(), format!("z{number}")];
+            for (member, score) in &mut *elements {
+                if *is_set {
+                    *score = 1;
+                } else {
+                    add.push(score.to_string());
+                }
+                add.push(format!("{member}{suffix}"));
             }
             if !elements.is_empty() {
                 reply(&mut server, &add);
@@ -120,13 +133,13 @@ proptest! {
         let has_weights = operation != "ZDIFF";
         if has_weights {
             command.push("WEIGHTS".to_owned());
-            command.extend(inputs.iter().map(|(_, weight)| weight.to_string()));
+            command.extend(inputs.iter().map(|(_, weight, _)| weight.to_string()));
             command.extend(["AGGREGATE".to_owned(), aggregate.to_owned()]);
         }
         command.push("WITHSCORES".to_owned());
 
         let mut scores: BTreeMap<u8, Vec<i64>> = BTreeMap::new();
-        for (elements, weight) in &inputs {
+        for (elements, weight, _) in &inputs {
             for (&member, score) in elements {
                 let weight = if has_weights { *weight } else { 1 };
                 scores.entry(member).or_default().push(weight * score);
@@ -152,7 +165,8 @@ proptest! {
             .collect();
         want.sort_unstable();
         let texts = want.iter().flat_map(|(score, member)| {
-            [member.to_string(), score.to_string()].map(|text| Reply::Bulk(text.into_bytes()))
+            let texts = [format!("{member}{suffix}"), score.to_string()];
+            texts.map(|text| Reply::Bulk(text.into_bytes()))
         });
         prop_assert_eq!(reply(&mut server, &command), Reply::Array(texts.collect()));
     }

@@ -78,10 +78,11 @@ fn end() -> impl Strategy<Value = i64> {
 }
 
 proptest! {
-    /// Members `m00`, `m01`, … with equal scores: rank, score and member are one order.
+    /// Members `m00`, `m01`, … in a listpack, or, when they are long, in a tree.
     #[test]
     fn every_range_is_a_filtered_list_that_is_reversed_then_cut(
         len in 1usize..12,
+        as_tree: bool,
         index in prop_oneof![Just("BYSCORE"), Just("BYLEX")],
         reverse: bool,
         (min, max) in (0usize..12, 0usize..12),
@@ -89,16 +90,18 @@ proptest! {
         limit in vec((end(), end()), 0..2),
     ) {
         let mut server = TestServer::new();
+        let suffix = "x".repeat(if as_tree { 70 } else { 0 });
+        let name = |number: usize| format!("m{number:02}{suffix}");
         let mut add = vec!["ZADD".to_owned(), "z".to_owned()];
         for number in 0..len {
             let score = if index == "BYLEX" { 0 } else { number };
-            add.extend([score.to_string(), format!("m{number:02}")]);
+            add.extend([score.to_string(), name(number)]);
         }
         reply(&mut server, &add);
 
         let bound = |number: usize, open: bool| match (index, open) {
-            ("BYLEX", true) => format!("(m{number:02}"),
-            ("BYLEX", false) => format!("[m{number:02}"),
+            ("BYLEX", true) => format!("({}", name(number)),
+            ("BYLEX", false) => format!("[{}", name(number)),
             (_, true) => format!("({number}"),
             (_, false) => number.to_string(),
         };
@@ -106,7 +109,7 @@ proptest! {
         let mut want: Vec<_> = (0..len)
             .filter(|&number| if min_open { number > min } else { number >= min })
             .filter(|&number| if max_open { number < max } else { number <= max })
-            .map(|number| format!("m{number:02}"))
+            .map(name)
             .collect();
         if reverse {
             ends.reverse();
