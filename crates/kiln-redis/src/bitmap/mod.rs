@@ -1,4 +1,7 @@
 //! Bitmaps: strings as arrays of bits. Bit 0 is the highest bit of the first byte.
+//!
+//! BITCOUNT, BITPOS and BITOP walk whole strings under the shards' locks, as Redis does in its one
+//! thread: about 0.1 ms for each MiB, so strings of many MiB are felt by others on their shards.
 
 mod bits;
 mod count;
