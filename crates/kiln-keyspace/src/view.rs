@@ -522,8 +522,13 @@ impl<'v> View<'v> {
 
     /// Takes the entry at `key` out of the keyspace. Announces nothing.
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
-        let place = self.live_place(key);
-        self.remove_at(place, key)
+        let place = self.place(key);
+        let entry = self.remove_at(place, key)?;
+        if entry.is_expired(self.now) {
+            self.note_expired(place, key, entry);
+            return None;
+        }
+        Some(entry)
     }
 
     /// Removes the entry at `key`; says whether there was one. Announces nothing.
@@ -936,9 +941,14 @@ impl<'v> View<'v> {
 
     #[cold]
     fn expire(&mut self, place: KeyPlace, key: &[u8]) {
-        if let Some(entry) = self.remove_at(place, key) {
-            self.discard(entry);
-        }
+        let entry = self.remove_at(place, key).expect("the caller found it there");
+        self.note_expired(place, key, entry);
+    }
+
+    /// Frees an expired entry that was removed, and announces it.
+    #[cold]
+    fn note_expired(&mut self, place: KeyPlace, key: &[u8], entry: Entry) {
+        self.discard(entry);
         self.effects.expired += 1;
         self.journal_del(key);
         let state = self.hold.state(place.shard);
