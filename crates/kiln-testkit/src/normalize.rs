@@ -24,6 +24,8 @@ pub enum Rule {
     Shape,
     /// The same kind.
     Kind,
+    /// Equal but for the notes that Redis's key specifications carry as prose of its own.
+    WithoutNotes,
     /// Integers this close to each other; negative ones equal.
     Near(i64),
 }
@@ -40,6 +42,7 @@ impl Rule {
             "CONFIG" if argument(1) == "GET" => Self::UnorderedPairs,
             "SRANDMEMBER" | "HRANDFIELD" | "ZRANDMEMBER" | "RANDOMKEY" => Self::Shape,
             "SCAN" | "SSCAN" | "HSCAN" | "ZSCAN" | "TIME" | "HELLO" => Self::Kind,
+            "COMMAND" if argument(1) == "INFO" => Self::WithoutNotes,
             "OBJECT" if argument(1) != "ENCODING" => Self::Kind,
             "CLIENT" if argument(1) == "ID" => Self::Kind,
             "TTL" | "HTTL" | "EXPIRETIME" | "HEXPIRETIME" => Self::Near(TOLERANCE_MS / 1_000),
@@ -70,6 +73,9 @@ impl Rule {
             Self::Exact => canonical(left) == canonical(right),
             Self::Unordered => sorted(left) == sorted(right),
             Self::UnorderedPairs => sorted_pairs(left) == sorted_pairs(right),
+            Self::WithoutNotes => {
+                canonical(&without_notes(left)) == canonical(&without_notes(right))
+            }
             Self::Shape => same_shape(left, right),
             Self::Kind => std::mem::discriminant(left) == std::mem::discriminant(right),
             Self::Near(tolerance) => is_near(left, right, *tolerance),
@@ -93,6 +99,23 @@ fn canonical(reply: &Reply) -> Reply {
             let mut entries: Vec<_> = entries.iter().map(both).collect();
             entries.sort();
             Reply::Map(entries)
+        }
+        other => other.clone(),
+    }
+}
+
+fn without_notes(reply: &Reply) -> Reply {
+    let is_notes = |reply: &Reply| reply.as_bytes() == Some(b"notes");
+    let all = |elements: &[Reply]| elements.iter().map(without_notes).collect();
+    match reply {
+        Reply::Array(elements) if elements.first().is_some_and(is_notes) => {
+            Reply::Array(all(elements.get(2..).unwrap_or_default()))
+        }
+        Reply::Array(elements) => Reply::Array(all(elements)),
+        Reply::Set(elements) => Reply::Set(all(elements)),
+        Reply::Map(entries) => {
+            let others = entries.iter().filter(|(key, _)| !is_notes(key));
+            Reply::Map(others.map(|(key, value)| (key.clone(), without_notes(value))).collect())
         }
         other => other.clone(),
     }
@@ -178,6 +201,15 @@ mod tests {
         assert!(!same("TTL k", ":1 ", ":-1 "));
         assert!(!same("TTL k", ":100 ", ":200 "));
         assert!(same("HPTTL k FIELDS 2 a b", "*2 :-2 :1000 ", "*2 :-2 :1001 "));
+    }
+
+    #[test]
+    fn notes_of_key_specifications_do_not_count() {
+        let (with, without) = ("*1 *4 $5 notes $1 x $1 a :1 ", "*1 *2 $1 a :1 ");
+        assert!(same("COMMAND INFO GET", with, without));
+        assert!(same("COMMAND INFO GET", "~1 %2 +a :1 $5 notes $1 x ", "~1 %1 +a :1 "));
+        assert!(!same("COMMAND INFO GET", with, "*1 *2 $1 a :2 "));
+        assert!(!same("COMMAND LIST", with, without));
     }
 
     #[test]

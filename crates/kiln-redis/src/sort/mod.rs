@@ -222,7 +222,10 @@ impl<'a> Options<'a> {
                     1
                 }
                 () if args.is_word(index, "BY") && values >= 1 => {
-                    options.by = Some(Pattern::new(args.get(value)));
+                    // A pattern without a star says not to sort, whatever comes after it.
+                    if options.by.as_ref().is_none_or(Pattern::has_star) {
+                        options.by = Some(Pattern::new(args.get(value)));
+                    }
                     1
                 }
                 () if args.is_word(index, "GET") && values >= 1 => {

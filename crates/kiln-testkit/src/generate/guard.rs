@@ -109,8 +109,9 @@ fn is_safe_expiry(option: &[u8], time: &[u8]) -> bool {
     match upper(option).as_str() {
         "EX" => !is_near_seconds(time),
         "PX" => !(1..=NEAR_SECONDS * 1_000).contains(&time),
-        "EXAT" => !PRESENT_SECONDS.contains(&time),
-        "PXAT" => !PRESENT_SECONDS.contains(&(time / 1_000)),
+        // A key set with a time that is past counts until somebody looks at it.
+        "EXAT" => !(1..=*PRESENT_SECONDS.end()).contains(&time),
+        "PXAT" => !(1..=*PRESENT_SECONDS.end() * 1_000).contains(&time),
         _ => true,
     }
 }
