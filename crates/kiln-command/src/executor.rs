@@ -465,7 +465,6 @@ impl Running<'_> {
                 let shared: Arc<dyn Waiter> = Arc::clone(&waiter) as Arc<dyn Waiter>;
                 let mut view = view(locked.hold(), self.session, self.worker, self.now);
                 waiter.wait_keys().for_each(|key| view.wait(key, &shared));
-                drop(view);
                 settle(self.server, self.worker, locked, self.now);
                 return Some((waiter, receiver));
             }
@@ -846,7 +845,6 @@ fn serve_ready(
             } else {
                 passed += 1;
             }
-            drop(view);
             note_effect(worker, client.command, &client.args.args(), db, before);
             queue.extend(worker.effects.ready.drain(..));
         }
@@ -862,11 +860,11 @@ enum Ready {
 /// Whether what lies at `key` is of the type that `client` waits for.
 fn ready_for(client: &BlockedClient, view: &View<'_>, key: &[u8]) -> Ready {
     let Some(entry) = view.peek(key) else { return Ready::Gone };
-    let fits = match (client.command.spec.group, entry.value()) {
+    let fits = matches!(
+        (client.command.spec.group, entry.value()),
         (Group::List, Value::Object(Object::List(_)))
-        | (Group::SortedSet, Value::Object(Object::SortedSet(_))) => true,
-        _ => false,
-    };
+            | (Group::SortedSet, Value::Object(Object::SortedSet(_)))
+    );
     if fits { Ready::Yes } else { Ready::OtherType }
 }
 

@@ -200,6 +200,15 @@ impl Set {
         }
     }
 
+    /// Whether a member of another set is in this one. Two intsets need no text for that.
+    #[inline]
+    pub fn contains_value(&self, member: Value<'_>) -> bool {
+        if let (Repr::Intset(ints), Value::Int(member)) = (&self.repr, member) {
+            return ints.contains(member);
+        }
+        self.contains(member.text(&mut [0; INTEGER_BYTES_MAX]))
+    }
+
     /// Adds `member`; false if it was there.
     pub fn add(&mut self, member: &[u8], limits: &SetLimits) -> bool {
         match &mut self.repr {
