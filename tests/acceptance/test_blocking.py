@@ -330,6 +330,7 @@ class Crowd:
         return collections.Counter(element for one in lists for element in one)
 
 
+# More seeds, for a longer search, by KILN_BLOCKING_SEEDS.
 @pytest.mark.parametrize("seed", range(int(os.environ.get("KILN_BLOCKING_SEEDS", 2))))
 def test_every_element_arrives_once(start, seed):
     server = start("--threads", "4")

@@ -461,3 +461,6 @@ async fn read_more<S: AsyncRead + Unpin>(stream: &mut S, input: &mut Vec<u8>) ->
     input.reserve(ROOM);
     tokio::io::AsyncReadExt::read_buf(stream, input).await
 }
+
+#[cfg(test)]
+mod tests;
