@@ -3,7 +3,6 @@
 use kiln_base::clock::UnixMs;
 use kiln_base::sync::LockMode;
 use kiln_keyspace::{Hold, ShardId, Shards, View};
-use rand::RngExt;
 
 use crate::blocking::{Block, TimeoutReply};
 use crate::executor;
@@ -42,7 +41,7 @@ impl Context<'_> {
         mode: LockMode,
         body: impl FnOnce(&mut View<'_>) -> R,
     ) -> R {
-        let seed = self.worker.rng.random();
+        let seed = self.worker.next_seed();
         let db = self.session.db;
         if let Some(hold) = &mut self.held {
             let worker = &mut *self.worker;

@@ -16,7 +16,6 @@
 //! of handlers (checks before changes) it has changed nothing.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use kiln_base::clock::{UnixMs, now_ms, now_us};
 use kiln_base::memory;
@@ -26,7 +25,6 @@ use kiln_keyspace::{
     Effect, Evicted, Hold, Locked, Object, PlannedKey, Shards, Value, View, Waiter, evict_one,
 };
 use kiln_resp::{Args, Batch, ReplyBuf, ReplyWriter};
-use rand::RngExt;
 use tokio::sync::oneshot;
 
 use crate::blocking::{BlockedClient, Outcome, Wake};
@@ -41,6 +39,8 @@ use crate::table::{Command, allowed_before_auth};
 const WINDOW: usize = 64;
 /// Keys of one command that are placed ahead; the rest of a longer list is hashed when used.
 const PLACED_KEYS_MAX: usize = 64;
+/// After a command of this length the clock is read again.
+const SLOW_NANOS: u64 = 100_000;
 /// Keys evicted at most before one command runs.
 const EVICTIONS_MAX: usize = 128;
 
@@ -69,10 +69,13 @@ pub enum Progress {
 }
 
 /// A command of the window, ahead of its turn.
+#[derive(Clone, Copy)]
 struct Planned {
-    command: Result<Command, CommandError>,
+    /// `None` if it does not exist or has the wrong number of words.
+    command: Option<Command>,
     /// Its keys in `Executor::keys`.
-    keys: std::ops::Range<usize>,
+    first_key: usize,
+    end_key: usize,
 }
 
 /// Runs batches for one worker.
@@ -85,6 +88,8 @@ pub struct Executor {
 /// What is left to do after one command.
 enum Step {
     Next,
+    /// As `Next`, and the clock should be read again.
+    Slow,
     Block(Arc<BlockedClient>, oneshot::Receiver<Wake>),
     Pause(UnixMs),
 }
@@ -104,24 +109,28 @@ impl Executor {
         worker.refresh(server);
         session.client.commands.fetch_add((batch.len() - from) as u64, Ordering::Relaxed);
         let mut start = from;
-        let mut ticks = Ticks::start();
+        worker.watch.restart();
+        let mut now = now_ms();
         while start < batch.len() {
             let end = (start + WINDOW).min(batch.len());
             self.plan(server, session, buf, batch, start, end);
             for index in start..end {
                 let args = batch.args(index, buf);
                 let planned = &self.window[index - start];
-                let places = &self.keys[planned.keys.clone()];
-                let command = planned.command.clone();
-                let mut run = Running { server, worker, session, now: ticks.now_ms, places };
-                let step = run.run_one(command, &args, out, &mut ticks);
+                let places = &self.keys[planned.first_key..planned.end_key];
+                let mut run = Running { server, worker, session, now, places };
+                let step = run.run_one(planned.command, &args, out);
                 match step {
-                    Step::Next if session.closing => return Progress::Close,
+                    // After a command that took long, the next ones see a new time.
+                    Step::Slow => now = now_ms(),
                     Step::Next => {}
                     Step::Block(waiter, receiver) => {
                         return Progress::Blocked { index, waiter, receiver };
                     }
                     Step::Pause(until) => return Progress::Paused { index, until },
+                }
+                if session.closing {
+                    return Progress::Close;
                 }
             }
             start = end;
@@ -141,14 +150,23 @@ impl Executor {
     ) {
         self.window.clear();
         self.keys.clear();
+        // Pipelines repeat commands: the last one's name is compared before the table is asked.
+        let mut last: Option<(&[u8], Command)> = None;
         for index in start..end {
             let args = batch.args(index, buf);
-            let command = server.commands.resolve(&args);
-            let first = self.keys.len();
-            if let Ok(command) = &command {
-                place_keys(*command, &args, &mut self.keys);
+            let name = args.get(0);
+            let command = match last {
+                Some((same, command)) if same == name && command.spec.arity.admits(args.len()) => {
+                    Some(command)
+                }
+                _ => server.commands.resolve(&args).ok(),
+            };
+            let first_key = self.keys.len();
+            if let Some(command) = command {
+                place_keys(command, &args, &mut self.keys);
+                last = command.spec.container_name().is_none().then_some((name, command));
             }
-            self.window.push(Planned { command, keys: first..self.keys.len() });
+            self.window.push(Planned { command, first_key, end_key: self.keys.len() });
         }
         // A lone key gains nothing: its misses have nothing to overlap with.
         if self.keys.len() > 1 {
@@ -205,31 +223,6 @@ fn shards_of(command: Command, args: &Args<'_>, places: &[PlannedKey]) -> Shards
     shards
 }
 
-/// Measures commands by the time between their ends, so that each costs one reading of the clock.
-struct Ticks {
-    last: Instant,
-    now_ms: UnixMs,
-}
-
-impl Ticks {
-    fn start() -> Self {
-        Self { last: Instant::now(), now_ms: now_ms() }
-    }
-
-    /// Nanoseconds since the last lap.
-    #[inline]
-    fn lap(&mut self) -> u64 {
-        let now = Instant::now();
-        let nanos = now.duration_since(self.last).as_nanos() as u64;
-        self.last = now;
-        // A command of a batch sees the time at which it starts, to the millisecond.
-        if nanos > 100_000 {
-            self.now_ms = now_ms();
-        }
-        nanos
-    }
-}
-
 /// One command on its way.
 struct Running<'r> {
     server: &'r Server,
@@ -242,10 +235,9 @@ struct Running<'r> {
 impl Running<'_> {
     fn run_one(
         &mut self,
-        command: Result<Command, CommandError>,
+        command: Option<Command>,
         args: &Args<'_>,
         out: &mut ReplyBuf,
-        ticks: &mut Ticks,
     ) -> Step {
         let mark = out.mark();
         let resolved = match self.admit(command, args) {
@@ -268,7 +260,7 @@ impl Running<'_> {
         let client = &self.session.client;
         client.last_command.store(u32::from(resolved.id.0), Ordering::Relaxed);
         let blocked = self.execute(resolved, args, out);
-        let nanos = ticks.lap();
+        let nanos = self.worker.watch.lap();
         self.worker.stats.ran(resolved.id, nanos);
         self.worker.stats.commands_processed.add(1);
         self.note_slow(resolved, args, nanos);
@@ -276,18 +268,19 @@ impl Running<'_> {
             return Step::Block(waiter, receiver);
         }
         self.session.after_reply(out, mark);
-        Step::Next
+        if nanos > SLOW_NANOS { Step::Slow } else { Step::Next }
     }
 
     /// Decides whether a command may run now: `None` if it was queued instead.
     fn admit(
         &mut self,
-        command: Result<Command, CommandError>,
+        command: Option<Command>,
         args: &Args<'_>,
     ) -> Result<Option<Command>, Refusal> {
-        let command = match command {
-            Ok(command) => command,
-            Err(error) => return Err(self.refuse(None, error)),
+        let Some(command) = command else {
+            let error = self.server.commands.resolve(args).map(drop);
+            let error = error.expect_err("planning found that it does not resolve");
+            return Err(self.refuse(None, error));
         };
         let spec = command.spec;
         if !self.session.authenticated && !allowed_before_auth(spec) {
@@ -512,9 +505,9 @@ impl Running<'_> {
             if self.server.clients.has_monitors() {
                 self.tell_monitors(*command, &args);
             }
-            let started = Instant::now();
+            self.worker.watch.restart();
             self.execute_held(*command, &args, locked.hold(), out);
-            let nanos = started.elapsed().as_nanos() as u64;
+            let nanos = self.worker.watch.lap();
             self.worker.stats.ran(command.id, nanos);
             self.worker.stats.commands_processed.add(1);
             self.note_slow(*command, &args, nanos);
@@ -660,7 +653,7 @@ enum Refusal {
 /// A view of the session's database with a seed of its own.
 #[inline]
 fn view<'v>(hold: Hold<'v>, session: &Session, worker: &'v mut Worker, now: UnixMs) -> View<'v> {
-    let seed = worker.rng.random();
+    let seed = worker.next_seed();
     let view = View::new(hold, session.db, now, &worker.settings, &mut worker.effects);
     let view = view.with_seed(seed);
     if session.no_touch { view.without_touch() } else { view }

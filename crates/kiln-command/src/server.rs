@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use kiln_base::clock::now_ms;
+use kiln_base::clock::{Stopwatch, now_ms};
 use kiln_base::memory;
 use kiln_base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use kiln_base::sync::{Arc, Mutex};
@@ -223,6 +223,10 @@ pub struct Worker {
     pub pool: EvictionPool,
     /// Its random numbers.
     pub rng: SmallRng,
+    /// Where the seeds of commands come from.
+    pub seeds: u64,
+    /// Times commands.
+    pub watch: Stopwatch,
 }
 
 impl Worker {
@@ -238,6 +242,8 @@ impl Worker {
             effects: Effects::default(),
             pool: EvictionPool::default(),
             rng: SmallRng::seed_from_u64(seed ^ index as u64),
+            seeds: seed.rotate_left(32) ^ index as u64,
+            watch: Stopwatch::start(),
         };
         worker.apply_switches(server);
         worker
@@ -250,6 +256,14 @@ impl Worker {
             self.settings = settings_of(self.config.config());
             self.apply_switches(server);
         }
+    }
+
+    /// The seed of the next command's random choices.
+    #[inline]
+    pub fn next_seed(&mut self) -> u64 {
+        // The step of a Weyl sequence; the generator seeded with it does the mixing.
+        self.seeds = self.seeds.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.seeds
     }
 
     fn apply_switches(&mut self, server: &Server) {

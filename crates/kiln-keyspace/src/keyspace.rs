@@ -88,7 +88,16 @@ impl Shards {
         }
     }
 
+    #[inline(always)]
     fn for_each(&self, mut visit: impl FnMut(ShardId)) {
+        match self {
+            Self::One(shard) => visit(*shard),
+            _ => self.for_each_of_several(visit),
+        }
+    }
+
+    #[cold]
+    fn for_each_of_several(&self, mut visit: impl FnMut(ShardId)) {
         match self {
             Self::None => {}
             Self::One(shard) => visit(*shard),
@@ -150,16 +159,24 @@ impl Keyspace {
     /// happens: it is only a hint).
     #[inline]
     pub fn prefetch_bucket(&self, shard: ShardId, db: usize, hash: u64) {
-        if let Some(mut locked) = self.try_lock(shard, LockMode::Shared) {
-            locked.hold().state(shard).db(db).table.prefetch_bucket(hash);
-        }
+        self.peek(shard, |state| state.db(db).table.prefetch_bucket(hash));
     }
 
     /// Starts loading the entry that `hash` most likely means; its bucket is best in the cache.
     #[inline]
     pub fn prefetch_entry(&self, shard: ShardId, db: usize, hash: u64) {
-        if let Some(mut locked) = self.try_lock(shard, LockMode::Shared) {
-            locked.hold().state(shard).db(db).table.prefetch_item(hash);
+        self.peek(shard, |state| state.db(db).table.prefetch_item(hash));
+    }
+
+    /// Looks at a shard if that needs no waiting.
+    #[inline(always)]
+    fn peek(&self, shard: ShardId, look: impl FnOnce(&ShardState)) {
+        let Shard { lock, state } = &self.shards[shard.index()];
+        if lock.try_lock(LockMode::Shared) {
+            // SAFETY: the lock is held shared, so nobody changes the state meanwhile.
+            look(unsafe { &*state.get() });
+            // SAFETY: it was taken in this mode three lines up.
+            unsafe { lock.unlock(LockMode::Shared) };
         }
     }
 }

@@ -162,6 +162,7 @@ async fn keep_house(server: Arc<Server>, shared: Rc<RefCell<Shared>>, index: usi
         if index == 0 {
             sample_rates(&server);
         }
+        shared.borrow_mut().worker.watch.calibrate();
         if !server.active_expire.load(Ordering::Relaxed) || server.pause.holds(true).is_some() {
             continue;
         }
