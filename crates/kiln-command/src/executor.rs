@@ -164,7 +164,7 @@ impl Executor {
             let first_key = self.keys.len();
             if let Some(command) = command {
                 place_keys(command, &args, &mut self.keys);
-                last = command.spec.container_name().is_none().then_some((name, command));
+                last = (!command.is_subcommand).then_some((name, command));
             }
             self.window.push(Planned { command, first_key, end_key: self.keys.len() });
         }

@@ -18,6 +18,8 @@ pub struct Command {
     pub spec: &'static CommandSpec,
     /// Its position.
     pub id: CommandId,
+    /// Whether its name has two words.
+    pub is_subcommand: bool,
 }
 
 /// Slots of the name index; a power of two, a few times the number of commands.
@@ -44,7 +46,11 @@ impl CommandTable {
         let rows = families.iter().flat_map(|family| family.iter());
         let commands: Vec<_> = rows
             .enumerate()
-            .map(|(index, spec)| Command { spec, id: CommandId(index as u16) })
+            .map(|(index, spec)| Command {
+                spec,
+                id: CommandId(index as u16),
+                is_subcommand: spec.container_name().is_some(),
+            })
             .collect();
         let names = commands.iter().map(|command| command.spec.name.to_owned()).collect();
         let mut table = Self { commands, names, slots: Box::new([EMPTY; SLOTS]) };

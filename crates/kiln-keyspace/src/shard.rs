@@ -99,22 +99,25 @@ pub struct Db {
     pub volatile_count: usize,
 }
 
-/// Everything a shard's lock protects.
+/// Everything a shard's lock protects. What every command touches comes first, in the cache line
+/// of the lock.
+#[repr(C)]
 pub struct ShardState {
     first: Db,
+    /// Whether somebody watches or waits for a key here; looked at on every change.
+    observed: bool,
     rest: Box<[Db]>,
     /// Deadlines of keys with an expiry time.
     pub expiry: ExpiryIndex,
-    /// Keys that somebody WATCHes.
-    pub watches: Watches,
-    /// Clients blocked on keys of this shard.
-    pub waiters: Waiters,
+    watches: Watches,
+    waiters: Waiters,
 }
 
 impl ShardState {
     fn new(databases: usize) -> Self {
         Self {
             first: Db::default(),
+            observed: false,
             rest: (1..databases).map(|_| Db::default()).collect(),
             expiry: ExpiryIndex::default(),
             watches: Watches::default(),
@@ -132,6 +135,29 @@ impl ShardState {
     #[inline]
     pub fn db_mut(&mut self, index: usize) -> &mut Db {
         if index == 0 { &mut self.first } else { &mut self.rest[index - 1] }
+    }
+
+    /// Whether somebody watches or waits for a key here.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.observed
+    }
+
+    /// Keys that somebody WATCHes.
+    pub fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    /// Clients blocked on keys of this shard.
+    pub fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    /// Changes who watches and waits.
+    pub fn observe<R>(&mut self, change: impl FnOnce(&mut Watches, &mut Waiters) -> R) -> R {
+        let result = change(&mut self.watches, &mut self.waiters);
+        self.observed = !self.watches.is_empty() || !self.waiters.is_empty();
+        result
     }
 
     /// How many databases there are.
@@ -156,7 +182,7 @@ impl ShardState {
 
 /// A shard: its lock and, behind it, its state. 128 bytes of alignment keep neighbours apart
 /// from each other and from the adjacent-line prefetcher.
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub(crate) struct Shard {
     pub(crate) lock: RawLock,
     pub(crate) state: std::cell::UnsafeCell<ShardState>,

@@ -610,11 +610,11 @@ impl<'v> View<'v> {
         let place = self.place(key);
         let db = self.db;
         let state = self.hold.state(place.shard);
-        if !state.watches.is_empty() {
-            state.watches.touch(db, key);
-        }
-        if !state.waiters.is_empty() && state.waiters.contains(db, key) {
-            self.effects.ready.push((db, key.into()));
+        if state.is_observed() {
+            state.watches().touch(db, key);
+            if state.waiters().contains(db, key) {
+                self.effects.ready.push((db, key.into()));
+            }
         }
     }
 
@@ -763,7 +763,7 @@ impl<'v> View<'v> {
             touch_existing(state, a, now);
             touch_existing(state, b, now);
             for db in [a, b] {
-                for key in state.waiters.keys(db) {
+                for key in state.waiters().keys(db) {
                     if state.db(db).table.find(place_of(&key).hash, &key).is_some() {
                         self.effects.ready.push((db, key));
                     }
@@ -832,14 +832,14 @@ impl<'v> View<'v> {
         let place = self.place(key);
         let (db, now) = (self.db, self.now);
         let state = self.hold.state_mut(place.shard);
-        state.watches.add(db, key, token);
+        state.observe(|watches, _| watches.add(db, key, token));
         state.db(db).table.find(place.hash, key).is_some_and(|entry| entry.is_expired(now))
     }
 
     /// Removes a watcher of `key`.
     pub fn unwatch(&mut self, key: &[u8], token: &Arc<WatchToken>) {
         let (shard, db) = (self.place(key).shard, self.db);
-        self.hold.state_mut(shard).watches.remove(db, key, token);
+        self.hold.state_mut(shard).observe(|watches, _| watches.remove(db, key, token));
     }
 
     /// Whether `key` is there but expired.
@@ -852,19 +852,19 @@ impl<'v> View<'v> {
     /// Puts `waiter` at the end of the queue of `key`.
     pub fn wait(&mut self, key: &[u8], waiter: &Arc<dyn Waiter>) {
         let (shard, db) = (self.place(key).shard, self.db);
-        self.hold.state_mut(shard).waiters.add(db, key, waiter);
+        self.hold.state_mut(shard).observe(|_, waiters| waiters.add(db, key, waiter));
     }
 
     /// Takes `waiter` out of the queue of `key`.
     pub fn unwait(&mut self, key: &[u8], waiter: &Arc<dyn Waiter>) {
         let (shard, db) = (self.place(key).shard, self.db);
-        self.hold.state_mut(shard).waiters.remove(db, key, waiter);
+        self.hold.state_mut(shard).observe(|_, waiters| waiters.remove(db, key, waiter));
     }
 
     /// Who waits for `key` behind the `passed` oldest waiters.
     pub fn waiter(&mut self, key: &[u8], passed: usize) -> Option<Arc<dyn Waiter>> {
         let (shard, db) = (self.place(key).shard, self.db);
-        self.hold.state_mut(shard).waiters.get(db, key, passed)
+        self.hold.state_mut(shard).observe(|_, waiters| waiters.get(db, key, passed))
     }
 
     // Inside
@@ -952,8 +952,8 @@ impl<'v> View<'v> {
         self.effects.expired += 1;
         self.journal_del(key);
         let state = self.hold.state(place.shard);
-        if !state.watches.is_empty() {
-            state.watches.touch(self.db, key);
+        if state.is_observed() {
+            state.watches().touch(self.db, key);
         }
         self.event(key, Event::Expired);
     }
@@ -1106,10 +1106,10 @@ fn due_at(table: &table::Table<Entry>, hash: u64, at: UnixMs, now: UnixMs) -> Du
 
 /// Touches the watchers of keys of `db` that exist.
 fn touch_existing(state: &ShardState, db: usize, now: UnixMs) {
-    if state.watches.is_empty() {
+    if !state.is_observed() {
         return;
     }
-    state.watches.for_each(|of, key, tokens| {
+    state.watches().for_each(|of, key, tokens| {
         let found = || state.db(db).table.find(place_of(key).hash, key);
         if of == db && found().is_some_and(|entry| !entry.is_expired(now)) {
             tokens.iter().for_each(|token| token.touch());
