@@ -156,8 +156,8 @@ fn zlexcount(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> C
     Ok(())
 }
 
-/// Most members that ZRANDMEMBER draws with repetition, as for SRANDMEMBER. Redis knows no limit and
-/// is killed by the system when it is asked for more than memory holds.
+/// Most members that ZRANDMEMBER draws with repetition, as for SRANDMEMBER. Redis knows no limit
+/// and is killed by the system when it is asked for more than memory holds.
 const REPEATED_MAX: u64 = 1 << 24;
 
 /// A negative count draws with repetition, so often; a positive one draws so many different
