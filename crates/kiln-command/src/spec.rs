@@ -562,7 +562,12 @@ impl CommandSpec {
 
     /// All ACL categories, those that follow from group and flags included.
     pub const fn acl(&self) -> AclCategories {
-        let mut acl = self.categories.union(self.group.acl());
+        // Whoever may use a group still gets nothing from a container by itself.
+        let of_group = match self.run {
+            Run::Container => AclCategories::NONE,
+            _ => self.group.acl(),
+        };
+        let mut acl = self.categories.union(of_group);
         let implied = [
             (CommandFlags::WRITE, AclCategories::WRITE),
             (CommandFlags::ADMIN, AclCategories::ADMIN.union(AclCategories::DANGEROUS)),

@@ -1,7 +1,7 @@
 //! COMMAND: what the command table says, for clients that ask a server what it can do.
 //!
-//! Everything here is derived from the rows. Where a command's keys depend on its options (SORT,
-//! SET, BITFIELD), [`keys_of`] knows more than the specs.
+//! Everything here is derived from the rows. Where what a command does to its keys depends on its
+//! options (SET, BITFIELD), [`keys_of`] knows more than the specs.
 //!
 //! Source: the Redis documentation; replies observed on Redis 8.2.3.
 
@@ -451,8 +451,10 @@ fn keys_of(spec: &CommandSpec, words: &Args<'_>) -> Option<Keys> {
         let flags = key.flags;
         keys.extend((first..end).step_by(step.max(1)).map(|index| (index, flags)));
     }
+    if let Some(find) = spec.more_keys {
+        find(words, &mut |index, flags| keys.push((index, flags)));
+    }
     match spec.name {
-        "SORT" => keys.extend(sort_destination(words)),
         "SET" => {
             let returns_old = words.tail(3).iter().any(|word| word.eq_ignore_ascii_case(b"GET"));
             let all = if returns_old { READ_WRITE } else { KeyFlags::OW | KeyFlags::UPDATE };
@@ -469,24 +471,6 @@ fn keys_of(spec: &CommandSpec, words: &Args<'_>) -> Option<Keys> {
 }
 
 const READ_WRITE: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
-
-/// SORT's STORE, the last one, which no other option has as its value.
-fn sort_destination(words: &Args<'_>) -> Option<(usize, KeyFlags)> {
-    let mut found = None;
-    let mut at = 2;
-    while at < words.len() {
-        if words.is_word(at, "LIMIT") {
-            at += 2;
-        } else if words.is_word(at, "GET") || words.is_word(at, "BY") {
-            at += 1;
-        } else if words.is_word(at, "STORE") && at + 1 < words.len() {
-            found = Some((at + 1, KeyFlags::OW | KeyFlags::UPDATE));
-            at += 1;
-        }
-        at += 1;
-    }
-    found
-}
 
 fn bitfield_writes(words: &Args<'_>) -> bool {
     let mut at = 2;

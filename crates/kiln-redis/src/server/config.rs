@@ -14,13 +14,8 @@ use kiln_command::{
     ReplyWriter, Server,
 };
 
-use super::is_local;
+use super::{OPERATOR, is_local};
 use crate::help;
-
-const FLAGS: CommandFlags = CommandFlags::ADMIN
-    .union(CommandFlags::NOSCRIPT)
-    .union(CommandFlags::LOADING)
-    .union(CommandFlags::STALE);
 
 /// Directives that act when the server starts, although Redis lets them change later.
 const NEED_RESTART: [&str; 2] = ["port", "bind"];
@@ -34,7 +29,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     CommandSpec::connection("CONFIG|GET", Arity::at_least(3), get)
         .group(Group::Server)
-        .flags(FLAGS)
+        .flags(OPERATOR)
         .docs(
             "2.0.0",
             "O(N) with N parameters.",
@@ -43,7 +38,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         ),
     CommandSpec::connection("CONFIG|SET", Arity::at_least(4), set)
         .group(Group::Server)
-        .flags(FLAGS)
+        .flags(OPERATOR)
         .docs(
             "2.0.0",
             "O(N) with N parameters.",
@@ -52,11 +47,11 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         ),
     CommandSpec::connection("CONFIG|RESETSTAT", Arity::exactly(2), reset_stat)
         .group(Group::Server)
-        .flags(FLAGS)
+        .flags(OPERATOR)
         .docs("2.0.0", "O(1)", "", "Start the statistics of INFO anew."),
     CommandSpec::connection("CONFIG|REWRITE", Arity::exactly(2), rewrite)
         .group(Group::Server)
-        .flags(FLAGS)
+        .flags(OPERATOR)
         .docs("2.8.0", "O(1)", "", "Bring the configuration file up to date."),
     CommandSpec::connection("CONFIG|HELP", Arity::exactly(2), config_help)
         .group(Group::Server)
