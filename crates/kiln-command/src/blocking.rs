@@ -8,7 +8,8 @@
 //! 2. Whoever changes a key with a queue serves it before it replies to its own client: under its
 //!    own hold when that covers the waiter's shards, else under one made for the waiter after its
 //!    own is gone. A waiter is served by running its command again, so it is served as if it
-//!    came at that moment. Queues are served oldest first.
+//!    came at that moment. Queues are served oldest first. Between the two holds somebody else may
+//!    take the element; the waiter then goes on waiting, at its place in the queue.
 //! 3. A waiter is done exactly once. `BlockedClient::state` is the judge: whoever serves it holds
 //!    that lock while it runs the command; timeout, disconnect, UNBLOCK and KILL take it to end the
 //!    wait. It is a leaf lock: its holder never asks for a shard it does not hold yet.

@@ -113,6 +113,21 @@ mod tests {
     }
 
     #[test]
+    fn a_long_list_is_a_quicklist_until_it_is_half_as_long() {
+        check(&[
+            ("CONFIG SET list-max-listpack-size 4", "OK"),
+            ("RPUSH k 1 2 3 4", "(integer) 4"),
+            ("OBJECT ENCODING k", "\"listpack\""),
+            ("RPUSH k 5", "(integer) 5"),
+            ("OBJECT ENCODING k", "\"quicklist\""),
+            ("LPOP k 2", "1) \"1\"\n2) \"2\""),
+            ("OBJECT ENCODING k", "\"quicklist\""),
+            ("RPOP k", "\"5\""),
+            ("OBJECT ENCODING k", "\"listpack\""),
+        ]);
+    }
+
+    #[test]
     fn another_type_stays_as_it_is() {
         const WRONG_TYPE: &str =
             "(error) WRONGTYPE Operation against a key holding the wrong kind of value";

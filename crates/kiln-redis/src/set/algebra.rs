@@ -212,10 +212,10 @@ fn intersect<'v>(sets: &[Option<&'v Set>], mut each: impl FnMut(Value<'v>) -> bo
 }
 
 fn intersection(sets: &[Option<&Set>], limits: &SetLimits) -> Set {
-    // The encoding begins as the smallest set's, a table as a listpack.
+    // The encoding begins as the smallest set's, but never as a table.
     let smallest = sets.iter().flatten().min_by_key(|set| set.len());
     let mut result = match smallest {
-        Some(set) if set.as_intset().is_none() => Set::for_members(b"", 0, limits),
+        Some(set) if set.as_listpack().is_some() => Set::for_members(b"", 0, limits),
         _ => Set::new(),
     };
     let mut scratch = [0; INTEGER_BYTES_MAX];
@@ -385,6 +385,28 @@ mod tests {
             ("SMEMBERS a", "1) \"1\""),
             ("SINTERSTORE d a b", "(integer) 0"),
             ("GET d", "(nil)"),
+        ]);
+    }
+
+    #[test]
+    fn what_is_stored_has_the_encoding_that_redis_gives_it() {
+        check(&[
+            ("SADD ints 1 2 3", "(integer) 3"),
+            ("SADD texts a b 1 2", "(integer) 4"),
+            ("SINTERSTORE d ints texts", "(integer) 2"),
+            ("OBJECT ENCODING d", "\"intset\""),
+            ("SINTERSTORE d texts", "(integer) 4"),
+            ("OBJECT ENCODING d", "\"listpack\""),
+            ("CONFIG SET set-max-listpack-entries 1", "OK"),
+            ("SADD a 1 2 x", "(integer) 3"),
+            ("OBJECT ENCODING a", "\"hashtable\""),
+            ("SINTERSTORE d a ints", "(integer) 2"),
+            ("OBJECT ENCODING d", "\"intset\""),
+            ("CONFIG SET set-max-listpack-entries 128", "OK"),
+            ("SDIFFSTORE d ints", "(integer) 3"),
+            ("OBJECT ENCODING d", "\"intset\""),
+            ("SUNIONSTORE d ints texts", "(integer) 5"),
+            ("OBJECT ENCODING d", "\"listpack\""),
         ]);
     }
 

@@ -202,6 +202,23 @@ mod tests {
     }
 
     #[test]
+    fn the_encoding_follows_the_members() {
+        check(&[
+            ("SADD ints 1 2 3", "(integer) 3"),
+            ("OBJECT ENCODING ints", "\"intset\""),
+            ("SADD ints x", "(integer) 1"),
+            ("OBJECT ENCODING ints", "\"listpack\""),
+            ("CONFIG SET set-max-listpack-entries 4 set-max-intset-entries 2", "OK"),
+            ("SADD ints y", "(integer) 1"),
+            ("OBJECT ENCODING ints", "\"hashtable\""),
+            ("SADD many 1 2 3", "(integer) 3"),
+            ("OBJECT ENCODING many", "\"listpack\""),
+            ("SADD more a 1 2 3 4", "(integer) 5"),
+            ("OBJECT ENCODING more", "\"hashtable\""),
+        ]);
+    }
+
+    #[test]
     fn a_member_moves_once() {
         check(&[
             ("SADD a 1 x", "(integer) 2"),
