@@ -7,7 +7,7 @@ use kiln_base::number::format_i64;
 use kiln_command::args::ArgsExt;
 use kiln_command::{
     Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Event, Group, KeyFlags,
-    KeySpec, ReplyWriter, View, wrong_arity,
+    KeySpec, ReplyWriter, View, echo, wrong_arity,
 };
 use kiln_data::hash::OldExpiry;
 
@@ -111,7 +111,11 @@ fn hgetex(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> 
     let (wanted, at) = if args.is_word(2, "PERSIST") {
         (Change::Persist, 3)
     } else if let Some(clock) = clock(args.get(2)) {
-        (Change::At(clock.instant(args.int(3)?, now, "hgetex")?), 4)
+        let at = clock.instant(args.int(3)?, now, "hgetex")?;
+        if args.len() < 6 {
+            return Err(CommandError::WrongArity("hgetex".into()));
+        }
+        (Change::At(at), 4)
     } else {
         (Change::None, 2)
     };
@@ -124,7 +128,7 @@ fn hgetex(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> 
         None => names.iter().for_each(|_| reply.null()),
         Some(hash) => {
             before = hash.next_expiry();
-            if matches!(wanted, Change::At(_)) {
+            if !matches!(wanted, Change::None) {
                 hash.allow_expiry();
             }
             for name in names.iter() {
@@ -188,9 +192,12 @@ impl<'a> SetOptions<'a> {
         while at < args.len() {
             let word = args.get(at);
             if word.eq_ignore_ascii_case(b"FIELDS") {
-                let count = args.try_get(at + 1).map(|_| args.int(at + 1));
-                let count = count.and_then(Result::ok).and_then(|n| usize::try_from(n).ok());
+                if args.len() - at < 4 {
+                    return Err(wrong_arity(&HSETEX));
+                }
+                let count = args.int(at + 1).ok().and_then(|count| i32::try_from(count).ok());
                 let count = count
+                    .and_then(|count| usize::try_from(count).ok())
                     .filter(|count| *count > 0)
                     .ok_or(CommandError::text("ERR invalid number of fields"))?;
                 options.pairs = args.tail(at + 2);
@@ -223,7 +230,7 @@ impl<'a> SetOptions<'a> {
                 b"FNX" => options.must_exist = Some(false),
                 b"FXX" => options.must_exist = Some(true),
                 _ => {
-                    let word = String::from_utf8_lossy(word);
+                    let word = echo(word);
                     return Err(CommandError::owned(format!("ERR unknown argument: {word}")));
                 }
             }
@@ -256,12 +263,11 @@ fn hsetex(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> 
         }
         for at in pairs() {
             let (name, value) = (options.pairs.get(at), options.pairs.get(at + 1));
-            if gone {
-                hash.remove(name, now);
-                continue;
-            }
             hash.set(name, value, old_expiry, now, limits);
-            if options.expire_at.is_some() {
+            if gone {
+                // A value that is gone at once can still have made the encoding large.
+                hash.remove(name, now);
+            } else if options.expire_at.is_some() {
                 hash.set_expiry(name, options.expire_at, now);
             }
         }
