@@ -14,7 +14,7 @@ mod encode;
 mod tests;
 
 pub use decode::{BadData, Loaded};
-pub use dump::{RestoreError, dump, restore};
+pub use dump::{RestoreError, dump, restore, seal};
 
 /// The version of the RDB format that is written, and the latest that is read: Redis 8.2's.
 pub const RDB_VERSION: u16 = 12;
