@@ -233,12 +233,7 @@ struct Running<'r> {
 }
 
 impl Running<'_> {
-    fn run_one(
-        &mut self,
-        command: Option<Command>,
-        args: &Args<'_>,
-        out: &mut ReplyBuf,
-    ) -> Step {
+    fn run_one(&mut self, command: Option<Command>, args: &Args<'_>, out: &mut ReplyBuf) -> Step {
         let mark = out.mark();
         let resolved = match self.admit(command, args) {
             Ok(Some(command)) => command,

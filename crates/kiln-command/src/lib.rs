@@ -38,7 +38,7 @@ pub use session::{ReplyMode, Session, Transaction, Watched};
 pub use slowlog::{SlowEntry, SlowLog};
 pub use spec::{
     AclCategories, Arity, BeginSearch, BlockingHandler, CommandFlags, CommandSpec,
-    ConnectionHandler, FindKeys, Group, Journal, KeyFlags, KeySpec, MoreKeys, ReadHandler, Run,
+    ConnectionHandler, FindKeys, Group, Journal, KeyFinder, KeyFlags, KeySpec, ReadHandler, Run,
     WriteHandler,
 };
 pub use table::{Command, CommandId, CommandTable, wrong_arity};

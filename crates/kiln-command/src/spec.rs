@@ -383,8 +383,8 @@ impl KeySpec {
     }
 }
 
-/// Shows the index and flags of keys that no [`KeySpec`] can tell.
-pub type MoreKeys = fn(&Args<'_>, &mut dyn FnMut(usize, KeyFlags));
+/// Shows the index and flags of every key to the closure.
+pub type KeyFinder = fn(&Args<'_>, &mut dyn FnMut(usize, KeyFlags));
 
 /// What is journaled for a command that changed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -412,8 +412,8 @@ pub struct CommandSpec {
     pub group: Group,
     /// Where its keys are.
     pub keys: &'static [KeySpec],
-    /// Finds the keys that stand for the unknown ones among `keys`.
-    pub more_keys: Option<MoreKeys>,
+    /// Finds the keys where `keys` cannot tell all of them, and is then only for COMMAND INFO.
+    pub key_finder: Option<KeyFinder>,
     /// Whether its second word may name a subcommand.
     pub has_subcommands: bool,
     /// Whether these words may touch keys beyond `keys`, so that all shards must be held.
@@ -440,7 +440,7 @@ impl CommandSpec {
             categories: AclCategories::NONE,
             group: Group::Generic,
             keys: &[],
-            more_keys: None,
+            key_finder: None,
             has_subcommands: false,
             touches_all: None,
             journal: Journal::AsSent,
@@ -512,10 +512,10 @@ impl CommandSpec {
         self
     }
 
-    /// Finds keys that the specs only call unknown.
+    /// Sets how keys are found that the specs cannot tell.
     #[must_use]
-    pub const fn more_keys(mut self, find: MoreKeys) -> Self {
-        self.more_keys = Some(find);
+    pub const fn key_finder(mut self, find: KeyFinder) -> Self {
+        self.key_finder = Some(find);
         self
     }
 
@@ -595,18 +595,19 @@ impl CommandSpec {
     /// Calls `visit` with the index and flags of every key among `args`. Says whether all specs
     /// could be applied; what an invalid command has instead of keys is passed over.
     pub fn for_each_key(&self, args: &Args<'_>, mut visit: impl FnMut(usize, KeyFlags)) -> bool {
+        if let Some(find) = self.key_finder {
+            find(args, &mut visit);
+            return true;
+        }
         let mut complete = true;
         for spec in self.keys {
             let Some((first, end, step)) = spec.positions(args) else {
-                complete &= self.more_keys.is_some() && spec.begin == BeginSearch::Unknown;
+                complete = false;
                 continue;
             };
             for index in (first..end).step_by(step.max(1)) {
                 visit(index, spec.flags);
             }
-        }
-        if let Some(find) = self.more_keys {
-            find(args, &mut visit);
         }
         complete
     }

@@ -51,6 +51,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         .categories(AclCategories::KEYSPACE.union(AclCategories::DANGEROUS))
         .flags(CommandFlags::MOVABLEKEYS)
         .keys(MIGRATE_KEYS)
+        .key_finder(migrated_keys)
         .docs(
             "2.6.0",
             "DUMP and DEL here, RESTORE there.",
@@ -193,6 +194,17 @@ fn set_clock(view: &mut View<'_>, key: &[u8], options: &RestoreOptions) {
     });
 }
 
+/// The key at word 3, or those behind KEYS.
+fn migrated_keys(args: &Args<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
+    let keys = (MIGRATE_OPTIONS..args.len()).find(|index| args.is_word(*index, "KEYS"));
+    match keys {
+        Some(word) if args.get(3).is_empty() => {
+            (word + 1..args.len()).for_each(|index| visit(index, MIGRATED));
+        }
+        _ => visit(3, MIGRATED),
+    }
+}
+
 /// Checks the words of MIGRATE and whether there is anything to move.
 ///
 /// # Errors
@@ -200,7 +212,6 @@ fn set_clock(view: &mut View<'_>, key: &[u8], options: &RestoreOptions) {
 /// Checked in this order: options; time and database; that keys are to be moved at all, which is
 /// not possible yet.
 fn migrate(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
-    let mut keys = 3..4;
     let mut index = MIGRATE_OPTIONS;
     while index < args.len() {
         let values = args.len() - index - 1;
@@ -217,7 +228,6 @@ fn migrate(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) ->
                      empty string",
                 ));
             }
-            keys = index + 1..args.len();
             break;
         } else {
             return Err(CommandError::Syntax);
@@ -225,7 +235,9 @@ fn migrate(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) ->
     }
     args.int(5)?;
     args.int(4)?;
-    if keys.clone().all(|index| view.peek(args.get(index)).is_none()) {
+    let mut found = false;
+    migrated_keys(args, &mut |index, _| found |= view.peek(args.get(index)).is_some());
+    if !found {
         reply.simple("NOKEY");
         return Ok(());
     }
@@ -282,6 +294,9 @@ mod tests {
             ("MIGRATE 127.0.0.1 1 k 0 x", "(error) ERR value is not an integer or out of range"),
             ("MIGRATE 127.0.0.1 1 \"\" 0 100 COPY KEYS a b", "NOKEY"),
             ("MIGRATE 127.0.0.1 1 k 0 100 BOGUS", "(error) ERR syntax error"),
+            ("MIGRATE 127.0.0.1 1 \"\" 0 100 AUTH KEYS", "NOKEY"),
+            ("COMMAND GETKEYS MIGRATE h 1 \"\" 0 100 KEYS a b", "1) \"a\"\n2) \"b\""),
+            ("COMMAND GETKEYS MIGRATE h 1 k 0 100", "1) \"k\""),
         ]);
     }
 }

@@ -73,8 +73,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Parses a cursor: any unsigned 64-bit number, blanks, a sign and zeroes before it allowed. A minus
-/// wraps around, as in C, but canonical negative numbers are refused.
+/// Parses a cursor: any unsigned 64-bit number, blanks, a sign and zeroes before it allowed. A
+/// minus wraps around, as in C, but canonical negative numbers are refused.
 pub(super) fn parse_cursor(text: &[u8]) -> Result<u64, CommandError> {
     let invalid = CommandError::text("ERR invalid cursor");
     if parse_i64(text).is_some_and(|number| number < 0) {

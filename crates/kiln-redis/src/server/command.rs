@@ -438,6 +438,10 @@ fn named(table: &CommandTable, words: &Args<'_>) -> Option<&'static CommandSpec>
 /// The keys of a whole command and what it does to them; `None` if its words make no sense.
 fn keys_of(spec: &CommandSpec, words: &Args<'_>) -> Option<Keys> {
     let mut keys = Vec::new();
+    if let Some(find) = spec.key_finder {
+        find(words, &mut |index, flags| keys.push((index, flags)));
+        return Some(keys);
+    }
     for key in spec.keys {
         if let BeginSearch::Keyword(..) = key.begin
             && key.positions(words).is_none()
@@ -450,9 +454,6 @@ fn keys_of(spec: &CommandSpec, words: &Args<'_>) -> Option<Keys> {
         let (first, end, step) = key.positions(words)?;
         let flags = key.flags;
         keys.extend((first..end).step_by(step.max(1)).map(|index| (index, flags)));
-    }
-    if let Some(find) = spec.more_keys {
-        find(words, &mut |index, flags| keys.push((index, flags)));
     }
     match spec.name {
         "SET" => {

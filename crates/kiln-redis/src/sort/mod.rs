@@ -43,7 +43,7 @@ pub(crate) const COMMANDS: &[&[CommandSpec]] = &[&[
         .flags(FLAGS.union(CommandFlags::DENYOOM))
         .categories(CATEGORIES)
         .keys(KEYS)
-        .more_keys(stored_key)
+        .key_finder(source_and_stored)
         .touches_all(names_other_keys)
         .docs(
             "1.0.0",
@@ -56,7 +56,7 @@ pub(crate) const COMMANDS: &[&[CommandSpec]] = &[&[
         .flags(FLAGS)
         .categories(CATEGORIES)
         .keys(KEYS_RO)
-        .more_keys(no_more_keys)
+        .key_finder(source)
         .touches_all(names_other_keys)
         .docs(
             "7.0.0",
@@ -84,20 +84,23 @@ const fn unknown(flags: KeyFlags) -> KeySpec {
     KeySpec { begin: BeginSearch::Unknown, find: FindKeys::Unknown, flags }
 }
 
-/// The key of the last STORE.
-fn stored_key(args: &Args<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
+fn source(_: &Args<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
+    visit(1, READ);
+}
+
+/// The sorted key and that of the last STORE.
+fn source_and_stored(args: &Args<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
     let mut stored = None;
     each_option(args, |word, value| {
         if args.is_word(word, "STORE") {
             stored = Some(value);
         }
     });
+    visit(1, READ);
     if let Some(key) = stored {
         visit(key, KeyFlags::OW | KeyFlags::UPDATE);
     }
 }
-
-fn no_more_keys(_: &Args<'_>, _: &mut dyn FnMut(usize, KeyFlags)) {}
 
 /// Whether a BY or GET pattern makes keys of the elements.
 fn names_other_keys(args: &Args<'_>) -> bool {

@@ -76,3 +76,24 @@ fn a_sorted_list_can_replace_itself() {
         ("EXISTS other", "(integer) 0"),
     ]);
 }
+
+#[test]
+fn weights_and_shown_values_may_be_fields() {
+    check(&[
+        ("RPUSH l 1 2 3", "(integer) 3"),
+        ("HSET h_1 f x w 30", "(integer) 2"),
+        ("HSET h_3 w 10", "(integer) 1"),
+        ("SORT l BY h_*->w", "1) \"2\"\n2) \"3\"\n3) \"1\""),
+        ("SORT l GET # GET h_*->f LIMIT 0 2", "1) \"1\"\n2) \"x\"\n3) \"2\"\n4) (nil)"),
+        ("SORT l GET h_* GET h_*-> LIMIT 0 1", "1) (nil)\n2) (nil)"),
+        ("SORT h_1", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ]);
+}
+
+#[test]
+fn the_keys_are_the_sorted_and_the_last_stored() {
+    check(&[
+        ("COMMAND GETKEYS SORT a STORE b BY STORE GET c* STORE d", "1) \"a\"\n2) \"d\""),
+        ("COMMAND GETKEYS SORT_RO a BY w_*", "1) \"a\""),
+    ]);
+}
