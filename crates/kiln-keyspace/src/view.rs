@@ -686,9 +686,12 @@ impl<'v> View<'v> {
         let state = self.hold.state(shard);
         let (keys, volatile) = (state.db(db).table.len(), state.db(db).volatile_count);
         let mut usage = ShardUsage { keys, volatile, ..ShardUsage::default() };
+        if keys == 0 || state.expiry.is_empty() {
+            return usage;
+        }
         // A key with a deadline has one item in the index, a hash with fields that have one too.
-        let volatile_keys: usize =
-            (0..state.db_count()).map(|db| state.db(db).volatile_count).sum();
+        let dbs = 0..state.db_count();
+        let volatile_keys: usize = dbs.map(|db| state.db(db).volatile_count).sum();
         if state.expiry.len() > volatile_keys {
             usage.volatile_hashes = state.expiry.count(db).saturating_sub(volatile);
         }

@@ -19,5 +19,7 @@ pub(crate) fn write(commands: &CommandTable, container: &str, reply: &mut ReplyW
     }
     lines.extend(["HELP".to_owned(), "    Print this help.".to_owned()]);
     reply.array(lines.len());
-    lines.iter().for_each(|line| reply.simple(line));
+    for line in &lines {
+        reply.simple(line);
+    }
 }

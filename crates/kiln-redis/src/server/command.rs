@@ -118,7 +118,9 @@ fn list(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>)
     };
     let names: Vec<_> = context.server.commands.iter().filter(|row| keep(row.spec)).collect();
     reply.array(names.len());
-    names.iter().for_each(|command| reply.bulk(lower(command.spec.name).as_bytes()));
+    for command in names {
+        reply.bulk(lower(command.spec.name).as_bytes());
+    }
     Ok(())
 }
 
@@ -179,7 +181,9 @@ fn write_info(table: &CommandTable, spec: &CommandSpec, reply: &mut ReplyWriter<
     write_names(spec.acl().names(), "@", reply);
     let tips = tips::of(spec.name);
     reply.set(tips.len());
-    tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
+    for tip in tips {
+        reply.bulk(tip.as_bytes());
+    }
     reply.set(spec.keys.len());
     spec.keys.iter().for_each(|key| write_key_spec(key, reply));
     let subcommands: Vec<_> = table.subcommands(spec).collect();
@@ -196,7 +200,9 @@ fn write_names(
 ) {
     let names: Vec<_> = names.collect();
     reply.set(names.len());
-    names.iter().for_each(|name| reply.simple(&format!("{prefix}{name}")));
+    for name in names {
+        reply.simple(&format!("{prefix}{name}"));
+    }
 }
 
 /// The first and last word that is a key, and the distance between two, as clients older than key
@@ -376,7 +382,9 @@ fn get_keys(
     let words = args.tail(2);
     let keys = find_keys(&context.server.commands, &words)?;
     reply.array(keys.len());
-    keys.iter().for_each(|(index, _)| reply.bulk(words.get(*index)));
+    for (index, _) in keys {
+        reply.bulk(words.get(index));
+    }
     Ok(())
 }
 
@@ -455,18 +463,15 @@ fn keys_of(spec: &CommandSpec, words: &Args<'_>) -> Option<Keys> {
         let flags = key.flags;
         keys.extend((first..end).step_by(step.max(1)).map(|index| (index, flags)));
     }
-    match spec.name {
-        "SET" => {
-            let returns_old = words.tail(3).iter().any(|word| word.eq_ignore_ascii_case(b"GET"));
-            let all = if returns_old { READ_WRITE } else { KeyFlags::OW | KeyFlags::UPDATE };
-            keys.iter_mut().for_each(|(_, flags)| *flags = all);
-        }
-        "BITFIELD" => {
-            let all =
-                if bitfield_writes(words) { READ_WRITE } else { KeyFlags::RO | KeyFlags::ACCESS };
-            keys.iter_mut().for_each(|(_, flags)| *flags = all);
-        }
-        _ => {}
+    let all = match spec.name {
+        "SET" if words.tail(3).iter().any(|word| word.eq_ignore_ascii_case(b"GET")) => READ_WRITE,
+        "SET" => KeyFlags::OW | KeyFlags::UPDATE,
+        "BITFIELD" if bitfield_writes(words) => READ_WRITE,
+        "BITFIELD" => KeyFlags::RO | KeyFlags::ACCESS,
+        _ => return Some(keys),
+    };
+    for (_, flags) in &mut keys {
+        *flags = all;
     }
     Some(keys)
 }

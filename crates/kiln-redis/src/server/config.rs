@@ -80,7 +80,7 @@ fn set(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) 
     let local = is_local(&context.session.client);
     let apply =
         |old: &Config, new: &mut Config, names: &[&'static str]| apply(server, old, new, names);
-    server.config.set(&pairs, local, apply).map_err(refused)?;
+    server.config.set(&pairs, local, apply).map_err(|error| refused(&error))?;
     context.worker.refresh(server);
     reply.ok();
     Ok(())
@@ -122,7 +122,7 @@ fn error_text(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-fn refused(error: ConfigError) -> CommandError {
+fn refused(error: &ConfigError) -> CommandError {
     CommandError::owned(format!("ERR {error}"))
 }
 
@@ -143,12 +143,12 @@ fn reset_stat(
 fn rewrite(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     let server = context.server;
     let (Some(files), Some(_)) = (&server.files, server.config.file()) else {
-        return Err(refused(ConfigError::NoFile));
+        return Err(refused(&ConfigError::NoFile));
     };
     let config = server.config.current();
     let users: Vec<_> =
         config.users.iter().map(|words| format!("user {}", words.join(" "))).collect();
-    server.config.rewrite(&**files, &users).map_err(refused)?;
+    server.config.rewrite(&**files, &users).map_err(|error| refused(&error))?;
     reply.ok();
     Ok(())
 }

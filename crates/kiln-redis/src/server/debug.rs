@@ -153,7 +153,7 @@ fn protocol(args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     match args.get(2).to_ascii_lowercase().as_slice() {
         b"string" => reply.bulk(b"Hello World"),
         b"integer" => reply.integer(12_345),
-        b"double" => reply.double(3.141),
+        b"double" => reply.double_text(b"3.141"),
         b"bignum" => reply.big_number("1234567999999999999999999999999999999"),
         b"null" => reply.null(),
         b"array" => {

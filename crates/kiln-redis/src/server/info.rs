@@ -13,8 +13,8 @@ use kiln_base::sync::atomic::Ordering;
 use kiln_command::config::Directive;
 use kiln_command::stats::{Counter, LATENCY_BUCKETS, WorkerStats, bucket_end};
 use kiln_command::{
-    AclCategories, Args, Arity, CommandFlags, CommandResult, CommandSpec, Context, Group,
-    HostFigures, ReplyWriter, Server,
+    AclCategories, Args, Arity, CommandFlags, CommandId, CommandResult, CommandSpec, Context,
+    Group, HostFigures, ReplyWriter, Server,
 };
 use kiln_keyspace::ShardUsage;
 
@@ -157,8 +157,8 @@ fn server(report: &mut Report<'_, '_>) {
         report.line(&name, text);
     };
     if config.port != 0 {
-        let binds: String = config.bind.0.iter().map(|name| format!(",bind={name}")).collect();
-        listener(format!("name=tcp{binds},port={}", config.port));
+        let binds = config.bind.0.join(",bind=");
+        listener(format!("name=tcp,bind={binds},port={}", config.port));
     }
     if !config.unixsocket.is_empty() {
         listener(format!("name=unix,bind={}", config.unixsocket));
@@ -317,7 +317,9 @@ fn stats(report: &mut Report<'_, '_>) {
         ("total_net_repl_input_bytes", 0),
         ("total_net_repl_output_bytes", 0),
     ];
-    lines.into_iter().for_each(|(name, value)| report.line(name, value));
+    for (name, value) in lines {
+        report.line(name, value);
+    }
     report.line("instantaneous_input_kbps", kib(input));
     report.line("instantaneous_output_kbps", kib(output));
     report.line("instantaneous_input_repl_kbps", "0.00");
@@ -342,7 +344,9 @@ fn stats(report: &mut Report<'_, '_>) {
         ("tracking_total_prefixes", 0),
         ("total_error_replies", report.total(|stats| &stats.error_replies)),
     ];
-    lines.into_iter().for_each(|(name, value)| report.line(name, value));
+    for (name, value) in lines {
+        report.line(name, value);
+    }
 }
 
 fn replication(report: &mut Report<'_, '_>) {
@@ -401,11 +405,15 @@ fn error_stats(report: &mut Report<'_, '_>) {
     }
 }
 
-/// How often the command with this index took how long, over all workers.
-pub(super) fn histogram(server: &Server, command: usize) -> [u64; LATENCY_BUCKETS] {
-    std::array::from_fn(|bucket| {
+/// How often a command took how long, over all workers; `None` if it has not run.
+pub(super) fn histogram(server: &Server, command: CommandId) -> Option<[u64; LATENCY_BUCKETS]> {
+    let command = usize::from(command.0);
+    if server.total(|stats| stats.commands[command].calls.get()) == 0 {
+        return None;
+    }
+    Some(std::array::from_fn(|bucket| {
         server.total(|stats| stats.commands[command].latency[bucket].get())
-    })
+    }))
 }
 
 fn latency_stats(report: &mut Report<'_, '_>) {
@@ -415,10 +423,7 @@ fn latency_stats(report: &mut Report<'_, '_>) {
         return;
     }
     for command in server.commands.iter() {
-        let buckets = histogram(server, usize::from(command.id.0));
-        if buckets.iter().all(|count| *count == 0) {
-            continue;
-        }
+        let Some(buckets) = histogram(server, command.id) else { continue };
         let percentiles = &config.latency_tracking_info_percentiles.0;
         let figures: Vec<_> = percentiles
             .iter()

@@ -209,12 +209,10 @@ fn histograms(
     let deferred = reply.deferred();
     let mut count = 0;
     for command in wanted {
-        let buckets = histogram(server, usize::from(command.id.0));
-        let runs: u64 = buckets.iter().sum();
-        if runs > 0 {
+        if let Some(buckets) = histogram(server, command.id) {
             count += 1;
             reply.bulk(command.spec.name.to_ascii_lowercase().as_bytes());
-            write_histogram(&buckets, runs, reply);
+            write_histogram(&buckets, buckets.iter().sum(), reply);
         }
     }
     reply.finish_map(deferred, count);

@@ -155,14 +155,14 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) 
     let mut findings = Vec::new();
     if peak > used + used / 2 {
         findings.push(format!(
-            "The peak was {}, now it is {}: memory of the system in use may stay near the peak.",
+            "- The peak was {}, now it is {}: memory of the system in use may stay near the peak.",
             human(peak),
             human(used)
         ));
     }
     if host.resident_bytes > used + used / 2 {
         findings.push(format!(
-            "The process takes {} of the system's memory for {} of data: freed values have left \
+            "- The process takes {} of the system's memory for {} of data: freed values have left \
              gaps. They are used again by new values.",
             human(host.resident_bytes),
             human(used)
@@ -170,7 +170,7 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) 
     }
     if limit > 0 && used > limit / 10 * 9 {
         findings.push(format!(
-            "{} of the {} that maxmemory allows are used: keys are about to be evicted, or writes \
+            "- {} of the {} that maxmemory allows are used: keys are about to be evicted, or writes \
              to be refused, as maxmemory-policy says.",
             human(used),
             human(limit)
@@ -181,7 +181,7 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) 
     } else if findings.is_empty() {
         format!("{} are used, and nothing is wrong with that.\n", human(used))
     } else {
-        findings.iter().map(|finding| format!("- {finding}\n")).collect()
+        findings.join("\n") + "\n"
     };
     reply.verbatim("txt", text.as_bytes());
     Ok(())

@@ -271,15 +271,14 @@ mod tests {
     /// `+` multiple, `#` with its token.
     fn show(arguments: &[Argument], between: &str) -> String {
         let one = |argument: &Argument| {
-            let mut text =
-                argument.token.as_ref().map_or_else(String::new, |token| format!("{token} "));
-            text += &match argument.kind.name() {
+            let body = match argument.kind.name() {
                 "oneof" => format!("({})", show(&argument.children, "/")),
                 "block" => format!("{{{}}}", show(&argument.children, " ")),
                 "pure-token" => String::new(),
                 kind => format!("{}:{kind}", argument.name),
             };
-            let mut text = text.trim_end().to_owned();
+            let text = format!("{} {body}", argument.token.as_deref().unwrap_or_default());
+            let mut text = text.trim().to_owned();
             for (mark, set) in
                 [('?', argument.optional), ('+', argument.multiple), ('#', argument.multiple_token)]
             {
