@@ -1,4 +1,5 @@
-//! What only a client with the worst timing shows: it is served in the moment in which it leaves.
+//! What the network cannot show at will: clients that are served in the moment in which they leave,
+//! and what is journaled for those that waited.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,9 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use kiln_base::sync::Mutex;
 use kiln_command::clients::{Client, Peer};
 use kiln_command::config::{Config, ConfigStore};
-use kiln_command::{CommandTable, Executor, Server, ServerOptions, Session, Worker};
+use kiln_command::{
+    CommandTable, Executor, JournalSink, Progress, Server, ServerOptions, Session, Worker,
+};
+use kiln_keyspace::{Effect, shard_of};
 use kiln_resp::{Batch, Parser, ParserLimits, ReplyBuf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -33,16 +38,31 @@ fn new_client(server: &Server) -> Arc<Client> {
     server.clients.add(peer)
 }
 
-/// Runs a command as another client does and returns its reply.
-fn run(server: &Server, shared: &RefCell<Shared>, line: &str) -> String {
+fn new_shared(server: &Server) -> RefCell<Shared> {
+    RefCell::new(Shared {
+        worker: Worker::new(server, 0, 42),
+        executor: Executor::default(),
+        batch: Batch::default(),
+        read_buf: vec![0; 1024].into(),
+    })
+}
+
+/// Runs commands, a line each, as another client does; returns how far they got and the replies.
+fn run_all(server: &Server, shared: &RefCell<Shared>, lines: &str) -> (Progress, String) {
     let Shared { worker, executor, .. } = &mut *shared.borrow_mut();
     let mut session = Session::new(new_client(server), true);
-    let mut buf = format!("{line}\r\n").into_bytes();
+    let mut buf = format!("{lines}\r\n").into_bytes();
     let (mut batch, mut out) = (Batch::default(), ReplyBuf::default());
-    let parsed = Parser::default().parse(&mut buf, &ParserLimits::default(), 1, &mut batch);
-    parsed.expect("a well-formed command");
-    executor.run_batch(server, worker, &mut session, &buf, &batch, 0, &mut out);
-    String::from_utf8(out.chunks().collect::<Vec<_>>().concat()).expect("an ASCII reply")
+    let parsed = Parser::default().parse(&mut buf, &ParserLimits::default(), 9, &mut batch);
+    parsed.expect("well-formed commands");
+    let progress = executor.run_batch(server, worker, &mut session, &buf, &batch, 0, &mut out);
+    let replies = out.chunks().collect::<Vec<_>>().concat();
+    (progress, String::from_utf8(replies).expect("ASCII replies"))
+}
+
+/// Runs a command that does not wait, and returns its reply.
+fn run(server: &Server, shared: &RefCell<Shared>, line: &str) -> String {
+    run_all(server, shared, line).1
 }
 
 /// A socket whose client sends one command and closes its half of the connection in the moment in
@@ -93,12 +113,7 @@ impl AsyncWrite for Leaving<'_> {
 #[track_caller]
 fn check(command: &'static str, meanwhile: &'static str, reply: &str, left: usize) {
     let server = new_server();
-    let shared = RefCell::new(Shared {
-        worker: Worker::new(&server, 0, 42),
-        executor: Executor::default(),
-        batch: Batch::default(),
-        read_buf: vec![0; 1024].into(),
-    });
+    let shared = new_shared(&server);
     let received = Rc::default();
     let stream = Leaving {
         server: &server,
@@ -129,4 +144,52 @@ fn what_a_leaving_client_was_served_is_sent() {
 fn a_client_that_left_takes_nothing() {
     check("BLPOP k 0\r\n", "PING", "", 0);
     check("BLPOP other k 9\r\n", "SET other v", "", 0);
+}
+
+/// Keeps what is journaled, a line each; what was appended at once is joined by semicolons.
+#[derive(Default)]
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+impl JournalSink for Recorder {
+    fn append(&self, _: usize, effects: &[Effect]) {
+        let texts = effects.iter().map(|effect| {
+            let words = effect.words.iter().map(|word| String::from_utf8_lossy(word));
+            words.collect::<Vec<_>>().join(" ")
+        });
+        self.0.lock().push(texts.collect::<Vec<_>>().join("; "));
+    }
+}
+
+/// Expects that `journal` is written when `push` serves a client that waits with `wait`.
+#[track_caller]
+fn check_journal(wait: &str, push: &str, journal: &[&str]) {
+    let recorder = Recorder::default();
+    let lines = Arc::clone(&recorder.0);
+    let mut server = new_server();
+    server.journal = Some(Box::new(recorder));
+    let shared = new_shared(&server);
+    let (waiting, _) = run_all(&server, &shared, wait);
+    assert!(matches!(waiting, Progress::Blocked { .. }), "{wait}");
+    run(&server, &shared, push);
+    assert_eq!(*lines.lock(), journal);
+}
+
+#[test]
+fn a_served_wait_is_journaled_without_the_wait() {
+    check_journal("BLPOP k 0", "RPUSH k e", &["RPUSH k e; LPOP k 1"]);
+    check_journal("BRPOPLPUSH k k 0", "RPUSH k e", &["RPUSH k e; LMOVE k k RIGHT LEFT"]);
+    check_journal("BLMPOP 0 1 k LEFT COUNT 2", "RPUSH k a b c", &["RPUSH k a b c; LPOP k 2"]);
+    // Not under the hold of the push, if the wait is for another shard too.
+    let mut names = (0..).map(|number| format!("other{number}"));
+    let other = names.find(|name| shard_of(name.as_bytes()) != shard_of(b"k"));
+    let other = other.expect("keys lie in more than one shard");
+    check_journal(&format!("BLPOP {other} k 0"), "RPUSH k e", &["RPUSH k e", "LPOP k 1"]);
+    let moved = format!("LMOVE k {other} LEFT LEFT");
+    check_journal(&format!("B{moved} 0"), "RPUSH k e", &["RPUSH k e", &moved]);
+}
+
+#[test]
+fn a_transaction_is_journaled_at_once_without_what_changed_nothing() {
+    let transaction = "MULTI\r\nRPUSH k a b\r\nLLEN k\r\nLREM k 0 none\r\nLMPOP 1 k RIGHT\r\nEXEC";
+    check_journal("BLPOP k 0", transaction, &["RPUSH k a b; RPOP k 1; LPOP k 1"]);
 }
