@@ -243,6 +243,7 @@ impl Running<'_> {
                 return Step::Next;
             }
             Err(Refusal::Pause(until)) => return Step::Pause(until),
+            Err(Refusal::Close) => return Step::Next,
             Err(Refusal::Error(error)) => {
                 self.fail(&error, out);
                 self.session.after_reply(out, mark);
@@ -273,6 +274,10 @@ impl Running<'_> {
         args: &Args<'_>,
     ) -> Result<Option<Command>, Refusal> {
         let Some(command) = command else {
+            if is_http(args.get(0)) {
+                self.session.closing = true;
+                return Err(Refusal::Close);
+            }
             let error = self.server.commands.resolve(args).map(drop);
             let error = error.expect_err("planning found that it does not resolve");
             return Err(self.refuse(None, error));
@@ -640,7 +645,15 @@ impl Running<'_> {
     }
 }
 
+/// The first words of a request that a web page could make a browser send here. Answering would
+/// let it run commands, so the connection closes without a word, as in Redis.
+fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:")
+}
+
 enum Refusal {
+    /// Close the connection and say nothing.
+    Close,
     Error(CommandError),
     Pause(UnixMs),
 }
