@@ -39,7 +39,8 @@ impl Stopwatch {
     pub fn start() -> Self {
         let tick = ticks();
         // Until [`Stopwatch::calibrate`] knows better: one tick is a third of a nanosecond.
-        let scale = if TICKS_ARE_NANOS { 1 << Self::SCALE_BITS } else { (1 << Self::SCALE_BITS) / 3 };
+        let scale =
+            if TICKS_ARE_NANOS { 1 << Self::SCALE_BITS } else { (1 << Self::SCALE_BITS) / 3 };
         Self { last: tick, scale, origin: (Instant::now(), tick) }
     }
 

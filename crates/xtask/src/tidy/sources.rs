@@ -92,7 +92,8 @@ fn all_wire_texts(tree: &Tree) -> Vec<Problem> {
         }
         for literal in rust.strings.iter().filter(|literal| literal.line < rust.tests_from) {
             let said = literal.text.strip_prefix('-').unwrap_or(&literal.text);
-            let is_error = said.split_once(' ').is_some_and(|(code, _)| ERROR_CODES.contains(&code));
+            let is_error =
+                said.split_once(' ').is_some_and(|(code, _)| ERROR_CODES.contains(&code));
             if is_error && !is_typed(file, literal.line) {
                 let what = "error texts are CommandError's: name a variant, or CommandError::text";
                 problems.push(Problem::new(&file.path, literal.line, what, ERRORS_SECTION));
