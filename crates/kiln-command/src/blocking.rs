@@ -97,9 +97,9 @@ impl TimeoutReply {
     }
 }
 
-/// The longest wait in milliseconds. Redis's bound is that the deadline, in milliseconds since 1970,
-/// fits 63 bits. There is no clock here, so the time since 1970 is taken as 2^41, which is reached
-/// in 2039; the doubles up there are 1,024 apart anyway.
+/// The longest wait in milliseconds. Redis's bound is that the deadline, in milliseconds since
+/// 1970, fits 63 bits. There is no clock here, so the time since 1970 is taken as 2^41, which is
+/// reached in 2039; the doubles up there are 1,024 apart anyway.
 const TIMEOUT_MS_MAX: f64 = (i64::MAX - (1 << 41)) as f64;
 
 /// Parses a timeout in seconds with a fraction; zero waits for ever.

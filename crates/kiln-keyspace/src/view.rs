@@ -636,7 +636,7 @@ impl<'v> View<'v> {
         self.effects.dirty
     }
 
-    /// Whether anybody listens to the journal: what is costly to gather for it can be spared if not.
+    /// Whether anybody listens to the journal: what is costly to gather for it is spared if not.
     #[inline]
     pub fn journals(&self) -> bool {
         self.effects.journaling

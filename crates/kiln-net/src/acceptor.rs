@@ -18,6 +18,11 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::worker::{NewConnection, Stream, Workers};
 
+const PROTECTED: &str = "-DENIED Kiln runs in protected mode: it has no password and answers only to clients on the \
+     same machine. Set a password (requirepass), or bind it to private addresses and turn \
+     protected-mode off.\r\n";
+const FULL: &str = "-ERR max number of clients reached\r\n";
+
 /// Why a socket could not be opened.
 #[derive(Debug)]
 pub struct ListenError {
@@ -197,16 +202,10 @@ fn accept_tcp(server: &Server, workers: &Workers, stream: StdTcpStream, peer: So
     let config = server.config.current();
     let exposed = config.protected_mode && config.requirepass.is_empty();
     if exposed && !peer.ip().to_canonical().is_loopback() {
-        return refuse(
-            server,
-            stream,
-            "-DENIED Kiln runs in protected mode: it has no password and answers only to clients \
-             on the same machine. Set a password (requirepass), or bind it to private addresses \
-             and turn protected-mode off.\r\n",
-        );
+        return refuse(server, stream, PROTECTED);
     }
     if is_full(server, &config) {
-        return refuse(server, stream, "-ERR max number of clients reached\r\n");
+        return refuse(server, stream, FULL);
     }
     // Options that fail leave a connection that is a little slower or longer idle: no reason to
     // turn the client away.
@@ -228,7 +227,7 @@ fn accept_tcp(server: &Server, workers: &Workers, stream: StdTcpStream, peer: So
 fn accept_unix(server: &Server, workers: &Workers, stream: StdUnixStream, path: &Path) {
     let config = server.config.current();
     if is_full(server, &config) {
-        return refuse(server, stream, "-ERR max number of clients reached\r\n");
+        return refuse(server, stream, FULL);
     }
     let addr = format!("{}:0", path.display());
     let worker = workers.least_loaded(server);

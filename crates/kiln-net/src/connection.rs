@@ -20,7 +20,9 @@ use kiln_base::clock::{UnixMs, now_ms};
 use kiln_base::sync::atomic::Ordering;
 use kiln_command::blocking::{BlockedClient, Wake};
 use kiln_command::clients::Client;
-use kiln_command::{Progress, Server, Session, reply_after_wait, stop_waiting, unwatch_all};
+use kiln_command::{
+    CommandError, Progress, Server, Session, reply_after_wait, stop_waiting, unwatch_all,
+};
 use kiln_resp::{Batch, Parser, ParserLimits, ProtocolError, ReplyBuf, ReplyWriter};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::oneshot;
@@ -269,7 +271,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         match parsed {
             Err(error) => {
                 let mut reply = ReplyWriter::new(&mut self.out, self.session.protocol);
-                reply.error(&format!("ERR {error}"));
+                reply.error(&CommandError::owned(format!("ERR {error}")).to_string());
                 After::Close
             }
             Ok(()) if full && !self.input.is_empty() => After::ParseOn,

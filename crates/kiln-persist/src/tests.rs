@@ -1,3 +1,5 @@
+//! Payloads that real servers made, round trips, and damage.
+
 use kiln_data::hash::{Hash, OldExpiry};
 use kiln_data::list::{End, List};
 use kiln_data::set::Set;

@@ -138,7 +138,8 @@ mod tests {
     proptest! {
         #[test]
         fn counting_and_finding_match_bit_by_bit(
-            bytes in proptest::collection::vec(proptest::sample::select(vec![0, 0xFF, 0x10]), 1..140),
+            bytes in
+                proptest::collection::vec(proptest::sample::select(vec![0, 0xFF, 0x10]), 1..140),
             start: u16, end: u16, bit: bool,
         ) {
             let bits = bit_list(&bytes);

@@ -177,7 +177,7 @@ fn expire(
         b"LT" => (Condition::Lt, 4),
         _ => (Condition::Always, 3),
     };
-    let names = fields(args, fields_at, "ERR Parameter `numFields` should be greater than 0")?;
+    let names = fields(args, fields_at, BAD_EXPIRE_COUNT)?;
 
     let (mut set, mut removed) = (Vec::new(), Vec::new());
     let mut before = None;
@@ -259,6 +259,7 @@ pub(super) fn fields<'a>(
     Ok(names)
 }
 
+const BAD_EXPIRE_COUNT: &str = "ERR Parameter `numFields` should be greater than 0";
 pub(super) const BAD_COUNT: &str = "ERR Number of fields must be a positive integer";
 
 fn httl(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {

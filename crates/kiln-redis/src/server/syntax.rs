@@ -267,8 +267,8 @@ fn with_token(word: &str, values: Vec<Argument>) -> Argument {
 mod tests {
     use super::{Argument, parse};
 
-    /// The arguments in a form of their own: `TOKEN name:kind`, `{block}`, `(one/of)`, `?` optional,
-    /// `+` multiple, `#` with its token.
+    /// The arguments in a form of their own: `TOKEN name:kind`, `{block}`, `(one/of)`, `?`
+    /// optional, `+` multiple, `#` with its token.
     fn show(arguments: &[Argument], between: &str) -> String {
         let one = |argument: &Argument| {
             let body = match argument.kind.name() {

@@ -1,3 +1,5 @@
+//! Transcripts of SORT.
+
 use crate::testkit::check;
 
 #[test]

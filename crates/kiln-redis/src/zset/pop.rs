@@ -22,6 +22,8 @@ use super::remove::announce_removal;
 
 const POP: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE);
 
+const BAD_COUNT: &str = "ERR count should be greater than 0";
+
 pub(super) const COMMANDS: &[CommandSpec] = &[
     single("ZPOPMIN", zpopmin, "Take the members with the lowest scores out."),
     single("ZPOPMAX", zpopmax, "Take the members with the highest scores out."),
@@ -242,7 +244,7 @@ impl MultiPop {
             if count.is_some() || at + 1 == options.len() || !options.is_word(at, "COUNT") {
                 return Err(CommandError::Syntax);
             }
-            count = Some(positive(options.get(at + 1), "ERR count should be greater than 0")?);
+            count = Some(positive(options.get(at + 1), BAD_COUNT)?);
         }
         let count = count.unwrap_or(1);
         Ok(Self { keys: first..behind, end, count })

@@ -108,7 +108,7 @@ fn all_wire_texts(tree: &Tree) -> Vec<Problem> {
 fn is_typed(file: &SourceFile, line: usize) -> bool {
     /// Lines that rustfmt may put between the call and its text.
     const REACH: usize = 4;
-    let lines = file.text.lines().skip(line.saturating_sub(REACH + 1)).take(REACH + 1);
+    let lines = file.text.lines().skip(line.saturating_sub(REACH + 1)).take(2 * REACH);
     let typed = ["CommandError::text(", "CommandError::owned(", ": &str =", "&'static str"];
     lines.into_iter().any(|line| typed.iter().any(|call| line.contains(call)))
 }
