@@ -1,9 +1,12 @@
-//! What only the binary can know of the machine, the process and its allocator.
+//! What only the binary can know of, and ask from, the machine, the process and its allocator.
 
-/// Asked by INFO and MEMORY; the binary answers from the operating system and its allocator.
+/// Asked by INFO, MEMORY and CONFIG; the binary answers from the operating system and its allocator.
 pub trait Host: Send + Sync {
     /// The figures of this moment.
     fn figures(&self) -> HostFigures;
+
+    /// Makes room for so many connections, or says for how many the system has room.
+    fn allow_clients(&self, clients: u32) -> Result<(), u32>;
 
     /// The allocator's own report, for people.
     fn allocator_report(&self) -> String;

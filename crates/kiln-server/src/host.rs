@@ -5,9 +5,13 @@
 use std::fs;
 
 use kiln_command::{Host, HostFigures};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Ticks per second of the times in `/proc/self/stat`: the same on every Linux that Kiln runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
+
+/// File descriptors beyond those of clients: listeners, runtimes, files.
+const RESERVED_FDS: u64 = 64;
 
 /// The system that the server runs on.
 pub(crate) struct System;
@@ -25,6 +29,22 @@ impl Host for System {
         };
         add_allocator_figures(&mut figures);
         figures
+    }
+
+    fn allow_clients(&self, clients: u32) -> Result<(), u32> {
+        let wanted = u64::from(clients) + RESERVED_FDS;
+        let limit = getrlimit(Resource::Nofile);
+        if limit.current.is_none_or(|current| current >= wanted) {
+            return Ok(());
+        }
+        let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        let rlimit = Rlimit { current: Some(raised), maximum: limit.maximum };
+        let have = if setrlimit(Resource::Nofile, rlimit).is_ok() {
+            raised
+        } else {
+            limit.current.unwrap_or(0)
+        };
+        if have >= wanted { Ok(()) } else { Err(have.saturating_sub(RESERVED_FDS) as u32) }
     }
 
     fn allocator_report(&self) -> String {

@@ -13,14 +13,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use kiln_base::sync::atomic::Ordering;
 use kiln_command::config::{CommandLine, Config, ConfigStore, parse};
-use kiln_command::{CommandTable, Server, ServerOptions};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use kiln_command::{CommandTable, Host as _, Server, ServerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long connections may take to end after the word to stop.
 const GRACE: Duration = Duration::from_secs(2);
-/// File descriptors beyond those of clients: listeners, runtimes, files.
-const RESERVED_FDS: u64 = 64;
 
 fn main() -> ExitCode {
     match run() {
@@ -80,7 +77,10 @@ fn serve(store: ConfigStore, config: &Config) -> Result<()> {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads as usize,
     };
-    raise_fd_limit(u64::from(config.maxclients) + RESERVED_FDS);
+    let (wanted, host) = (config.maxclients, host::System);
+    if let Err(possible) = host.allow_clients(wanted) {
+        tracing::warn!(wanted, possible, "the limit of open files is below maxclients");
+    }
     let mut commands = command_table();
     for (old, new) in &config.rename_commands {
         anyhow::ensure!(commands.rename(old, new), "No such command in rename-command: {old}");
@@ -95,7 +95,7 @@ fn serve(store: ConfigStore, config: &Config) -> Result<()> {
     let addresses = listeners.addresses();
     let mut server = Server::new(commands, store, options, random_hex()?);
     server.files = Some(Box::new(files::SystemFiles));
-    server.host = Some(Box::new(host::System));
+    server.host = Some(Box::new(host));
     let server = Arc::new(server);
     server.start_reclaimer().context("start the reclaimer")?;
 
@@ -132,18 +132,6 @@ async fn wait_for_end(server: &Server) -> Result<()> {
         () = server.shutdown.requested() => tracing::info!("a client asked for SHUTDOWN"),
     }
     Ok(())
-}
-
-/// Asks the system for enough file descriptors; with fewer, the last clients are turned away.
-fn raise_fd_limit(wanted: u64) {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let current = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-        let raised = Rlimit { current: Some(current), maximum: limit.maximum };
-        if setrlimit(Resource::Nofile, raised).is_err() || current < wanted {
-            tracing::warn!(wanted, current, "the limit of open files is below maxclients");
-        }
-    }
 }
 
 fn random_seed() -> Result<u64> {

@@ -103,6 +103,18 @@ fn apply(
             return refused(name, "Kiln has no append only file yet");
         }
     }
+    if names.contains(&"maxclients")
+        && let Some(host) = &server.host
+        && let Err(possible) = host.allow_clients(new.maxclients)
+    {
+        return refused(
+            "maxclients",
+            &format!(
+                "The operating system is not able to handle the specified number of clients, try \
+                 with {possible}"
+            ),
+        );
+    }
     // The last step that can fail, since it is the one that cannot be taken back.
     if names.contains(&"dir") {
         let Some(files) = &server.files else {
