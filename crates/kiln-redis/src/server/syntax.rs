@@ -164,12 +164,30 @@ fn is_token(word: &str) -> bool {
     !word.chars().any(char::is_lowercase)
 }
 
-fn arguments_of(alternatives: Vec<Vec<Node<'_>>>) -> Vec<Argument> {
+fn arguments_of(mut alternatives: Vec<Vec<Node<'_>>>) -> Vec<Argument> {
+    let repeated = alternatives.len() > 1 && repeats_all(&alternatives);
+    if repeated {
+        alternatives.last_mut().expect("there are two at least").pop();
+    }
     let mut built: Vec<_> = alternatives.into_iter().map(|nodes| sequence(&nodes)).collect();
     if built.len() == 1 {
         return built.remove(0);
     }
-    vec![Argument::group(Kind::OneOf, built.into_iter().map(single).collect())]
+    let mut choice = Argument::group(Kind::OneOf, built.into_iter().map(single).collect());
+    choice.multiple = repeated;
+    vec![choice]
+}
+
+/// Whether the last of several alternatives ends in a group that has all of them once more, with
+/// dots: `GET key | SET key value [GET key | SET key value ...]`.
+fn repeats_all(alternatives: &[Vec<Node<'_>>]) -> bool {
+    let Some(Node::Group { alternatives: again, .. }) =
+        alternatives.last().and_then(|last| last.last())
+    else {
+        return false;
+    };
+    again.len() == alternatives.len()
+        && matches!(again.last().and_then(|last| last.last()), Some(Node::Dots))
 }
 
 /// Several arguments as one.
@@ -307,6 +325,7 @@ mod tests {
             ),
             ("FIELDS numfields field [field ...]", "FIELDS {numfields:integer field:string+}"),
             ("ON | OFF", "(ON/OFF)"),
+            ("[GET key | SET value [GET key | SET value ...]]", "(GET key:key/SET value:string)?+"),
             ("[message ...]", "message:string?+"),
         ] {
             assert_eq!(show(&parse(syntax), " "), want, "{syntax}");
