@@ -170,8 +170,8 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) 
     }
     if limit > 0 && used > limit / 10 * 9 {
         findings.push(format!(
-            "- {} of the {} that maxmemory allows are used: keys are about to be evicted, or writes \
-             to be refused, as maxmemory-policy says.",
+            "- {} of the {} that maxmemory allows are used: keys are about to be evicted, or \
+             writes to be refused, as maxmemory-policy says.",
             human(used),
             human(limit)
         ));
