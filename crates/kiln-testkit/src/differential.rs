@@ -49,6 +49,8 @@ pub struct Options {
     pub commands: usize,
     /// Where the first block starts.
     pub seed: u64,
+    /// Configuration of the servers that this test starts: directives with `--` before them.
+    pub server_args: Vec<String>,
     /// Which commands.
     pub families: Vec<Family>,
     /// Protocol versions, used in turn.
@@ -145,7 +147,10 @@ struct Pair {
 
 impl Pair {
     fn start(options: &Options) -> io::Result<Self> {
-        Ok(Self { kiln: Side::start(&options.kiln)?, peer: Side::start(&options.peer)? })
+        Ok(Self {
+            kiln: Side::start(&options.kiln, &options.server_args)?,
+            peer: Side::start(&options.peer, &options.server_args)?,
+        })
     }
 
     /// Runs `steps` on emptied servers until a difference may have changed the state; then, if

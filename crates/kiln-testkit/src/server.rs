@@ -29,7 +29,7 @@ impl Server {
     /// Starts `program` without persistence and waits until it answers PING.
     ///
     /// The command line is the one that Redis, Valkey and Kiln share; `args` follow it.
-    pub fn start(program: &Path, args: &[&str]) -> io::Result<Self> {
+    pub fn start(program: &Path, args: &[String]) -> io::Result<Self> {
         let port = free_port()?;
         let folder =
             std::env::temp_dir().join(format!("kiln-testkit-{}-{port}", std::process::id()));

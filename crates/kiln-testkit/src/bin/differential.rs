@@ -9,6 +9,7 @@ use kiln_testkit::generate::Family;
 
 const USAGE: &str = "usage: differential --kiln PATH|HOST:PORT --peer PATH|HOST:PORT
     [--commands 200000] [--seed 1] [--resp 2|3|both] [--stop-after 20] [--known-only yes]
+    [--args '--hash-max-listpack-entries 8 ...']
     [--families strings,bitmaps,hyperloglog,keys,lists,sets,hashes,sorted-sets,scan,sort,
                 transactions,blocking,connection,arity]
 
@@ -39,6 +40,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Options> {
         peer: Target::Program("".into()),
         commands: 200_000,
         seed: 1,
+        server_args: Vec::new(),
         families: Family::all(),
         protocols: vec![2, 3],
         stop_after: 20,
@@ -51,6 +53,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Options> {
             "--peer" => options.peer = value.parse()?,
             "--commands" => options.commands = value.parse()?,
             "--seed" => options.seed = value.parse()?,
+            "--args" => {
+                options.server_args = value.split_whitespace().map(str::to_owned).collect();
+            }
             "--known-only" => options.known_only = value == "yes",
             "--stop-after" => options.stop_after = value.parse()?,
             "--families" => {

@@ -39,6 +39,7 @@ impl FromStr for Target {
 /// A server and the connections to it.
 pub(super) struct Side {
     target: Target,
+    server_args: Vec<String>,
     server: Option<Server>,
     sessions: Vec<Client>,
     /// Which commands the server knows, as far as it was asked.
@@ -54,9 +55,10 @@ pub(super) struct Answers {
 }
 
 impl Side {
-    pub(super) fn start(target: &Target) -> io::Result<Self> {
+    pub(super) fn start(target: &Target, server_args: &[String]) -> io::Result<Self> {
         let mut side = Self {
             target: target.clone(),
+            server_args: server_args.to_vec(),
             server: None,
             sessions: Vec::new(),
             known: BTreeMap::new(),
@@ -150,7 +152,7 @@ impl Side {
 
     fn revive(&mut self) -> io::Result<()> {
         if let (Target::Program(program), None) = (&self.target, &self.server) {
-            self.server = Some(Server::start(program, &[])?);
+            self.server = Some(Server::start(program, &self.server_args)?);
         }
         Ok(())
     }

@@ -317,10 +317,7 @@ pub(super) const CONNECTION: &[Row] = &[
     (1, "COMMAND ( GETKEYS | GETKEYSANDFLAGS ) ( <junk> | GET | PING | MSET a )"),
     (1, "COMMAND ( LIST FILTERBY ACLCAT nosuch | LIST FILTERBY <junk> x | INFO nosuch | NOSUCH )"),
     (1, "COMMAND INFO <command> +"),
-    (1, "PUBLISH <value> <value>"),
     (1, "ROLE"),
-    (1, "PUBSUB ( CHANNELS | NUMSUB a b | NUMPAT | NOSUCH )"),
-    (1, "ACL WHOAMI"),
     (1, "TIME"),
     (1, "WAIT 0 ( 0 | -1 | abc )"),
     (1, "OBJECT ( NOSUCH | ENCODING | ENCODING <key> <key> | FREQ <key> )"),
@@ -336,10 +333,7 @@ pub(super) const ARITY: &[Row] = &[
     (1, "<command> <key>"),
     (1, "<command> <key> <value> <value> <value> <value> <value> <value> <value>"),
     (1, "( nosuchcommand | Foo | get2 | <junk> | <value> ) { <junk> | <value> }"),
-    (
-        1,
-        "( OBJECT | CLIENT | CONFIG | COMMAND | PUBSUB | MEMORY | ACL ) ( <junk> | nosuch ) { <value> }",
-    ),
+    (1, "( OBJECT | CLIENT | CONFIG | COMMAND | MEMORY ) ( <junk> | nosuch ) { <value> }"),
 ];
 
 /// What [`ARITY`] chooses from: harmless with any words.
