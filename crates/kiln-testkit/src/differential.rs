@@ -219,8 +219,12 @@ impl Pair {
         let is_encoding = what.contains("OBJECT ENCODING")
             && (difference.kiln.as_str(), difference.peer.as_str())
                 == ("\"listpack\"", "\"skiplist\"");
-        // ZSCAN prints the scores of a large one otherwise.
-        let is_candidate = is_encoding || what.starts_with("ZSCAN");
+        // ZSCAN prints the scores of a large one otherwise, and a small one forgets the sign of zero.
+        let unsigned =
+            |text: &str| text.replace("-0\"", "0\"").replace("(double) -0", "(double) 0");
+        let is_candidate = is_encoding
+            || what.starts_with("ZSCAN")
+            || unsigned(&difference.kiln) == unsigned(&difference.peer);
         if !is_candidate {
             return Ok(false);
         }
