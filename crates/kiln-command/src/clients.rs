@@ -280,14 +280,41 @@ impl Pause {
         holds.then_some(until)
     }
 
-    /// Waits for [`Pause::end`].
+    /// Waits for [`Pause::end`]; not at all if it was before this call.
     pub async fn ended(&self) {
-        self.over.notified().await;
+        // In this order: an end after the look wakes whoever asked for the word before it.
+        let over = self.over.notified();
+        if self.state().is_some() {
+            over.await;
+        }
     }
 
     /// The end of the running pause and whether it holds reads too.
     pub fn state(&self) -> Option<(UnixMs, bool)> {
         let until = self.until_ms.load(Ordering::Acquire);
         (until > now_ms()).then(|| (until, self.all.load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use kiln_base::clock::now_ms;
+
+    use super::Pause;
+
+    #[test]
+    fn a_pause_that_ends_before_anybody_waits_holds_nobody() {
+        let pause = Pause::default();
+        pause.start(now_ms() + 1_000_000, true);
+        let mut context = Context::from_waker(Waker::noop());
+        let mut early = pin!(pause.ended());
+        assert_eq!(early.as_mut().poll(&mut context), Poll::Pending);
+        pause.end();
+        assert_eq!(early.as_mut().poll(&mut context), Poll::Ready(()));
+        // The end came between the refusal of its command and its wait.
+        assert_eq!(pin!(pause.ended()).poll(&mut context), Poll::Ready(()));
     }
 }

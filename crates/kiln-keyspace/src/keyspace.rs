@@ -17,7 +17,7 @@
 //!    statistics), whose holders take no shard.
 //!
 //! Rules 3 to 5 are kept by the executor alone; handlers never lock. A stress test with many
-//! threads checks that sums survive random multi-key transactions (`tests` below).
+//! threads checks them (`tests/it/stress.rs` of `kiln-redis`).
 
 use kiln_base::sync::LockMode;
 use smallvec::SmallVec;

@@ -58,7 +58,11 @@ impl<'s> Station<'s> {
 
     /// Runs `commands`, inline ones with a space between words, as one batch, and returns their
     /// replies; the last one may wait, which then has no reply but is in the [`Progress`].
-    pub(crate) fn run(&mut self, session: &mut Session, commands: &[String]) -> (Vec<Reply>, Progress) {
+    pub(crate) fn run(
+        &mut self,
+        session: &mut Session,
+        commands: &[String],
+    ) -> (Vec<Reply>, Progress) {
         let mut buf = String::new();
         for command in commands {
             writeln!(buf, "{command}\r").expect("writing to a string");
@@ -97,6 +101,8 @@ impl<'s> Station<'s> {
             return None;
         }
         *session.client.blocked.lock() = None;
+        // The worst moment to lose the processor.
+        std::thread::yield_now();
         stop_waiting(self.server, &mut self.worker, waiter);
         // Whoever served it before it left may have taken an element for it.
         wake = wake.or_else(|| receiver.try_recv().ok());

@@ -16,11 +16,18 @@
 //! One more thread sweeps expired keys and evicts. A watchdog ends the process with a list of what
 //! each thread was doing if they are not done in time: a deadlock.
 //!
+//! Verified to fail (2026-11-30, at the default number of operations) when a rule is broken: shards
+//! taken in descending order by every other thread (the watchdog names two transactions), the hold
+//! given up and taken again between the commands of EXEC (sums and lists), EXEC not looking at its
+//! watch token (counters), a waiter served without its lock (queues), waiters that need further
+//! shards forgotten (queues). The rarer races of blocking are in `waits.rs`.
+//!
 //! ```text
 //! KILN_STRESS_OPS=200000 KILN_STRESS_SEED=7 cargo test -p kiln-redis --test it --release
 //! ```
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -49,7 +56,7 @@ const JUNK: usize = 16;
 /// Sessions of each thread that may wait.
 const SIDE_SESSIONS: usize = 3;
 /// Far beyond what a busy machine needs.
-const DEADLINE: Duration = Duration::from_secs(240);
+const DEADLINE: Duration = Duration::from_mins(4);
 
 #[test]
 fn four_threads() {
@@ -133,6 +140,8 @@ struct Player<'s> {
     counted: [i64; COUNTERS],
     pushed: Vec<String>,
     popped: Vec<String>,
+    /// How often a command had to wait.
+    waits: usize,
 }
 
 /// Takes the words that a thread is about to run.
@@ -148,6 +157,7 @@ impl<'s> Player<'s> {
             counted: [0; COUNTERS],
             pushed: Vec::new(),
             popped: Vec::new(),
+            waits: 0,
         }
     }
 
@@ -322,7 +332,7 @@ impl<'s> Player<'s> {
         let (first, second) = (rng.random_range(0..QUEUES), rng.random_range(0..QUEUES));
         let slot = rng.random_range(0..SIDE_SESSIONS);
         match rng.random_range(0..10) {
-            0..3 => {
+            0..2 => {
                 let names: Vec<String> = (0..rng.random_range(1..3))
                     .map(|turn| format!("{}-{}", self.index, self.pushed.len() + turn))
                     .collect();
@@ -334,7 +344,7 @@ impl<'s> Player<'s> {
                     self.transact(rng, note, vec![push, format!("LLEN queue:{second}")]);
                 }
             }
-            3..6 if self.side[slot].1.is_none() => {
+            2..7 if self.side[slot].1.is_none() => {
                 let command = match rng.random_range(0..4) {
                     0..3 => format!("BLPOP queue:{first} queue:{second} 0"),
                     _ => format!("BLMOVE queue:{first} queue:{second} RIGHT LEFT 0"),
@@ -345,13 +355,14 @@ impl<'s> Player<'s> {
                 if let Progress::Blocked { waiter, .. } = &progress {
                     *session.client.blocked.lock() = Some(waiter.clone());
                     *waiting = Some(progress);
+                    self.waits += 1;
                 } else {
                     let reply = replies.pop().expect("it did not wait");
                     self.note_popped(&reply);
                 }
             }
-            6..9 => {
-                let leave = rng.random_ratio(1, 3);
+            7..9 => {
+                let leave = rng.random_ratio(1, 4);
                 note(format!("look after a wait, leave: {leave}"));
                 self.end_wait(slot, leave);
             }
@@ -438,7 +449,7 @@ fn check_end(server: &Server, players: Vec<Player<'_>>) {
         ranges.map(|range| texts(&station.reply(&mut session, range))).collect();
     let mut all: Vec<String> = queues.iter().flatten().cloned().collect();
     let mut pushed = Vec::new();
-    let mut waits = 0;
+    let (mut waits, mut left) = (0, 0);
     for mut player in players {
         for slot in 0..SIDE_SESSIONS {
             // Who has been served has only to look; who has not must have nothing to wait for.
@@ -449,14 +460,15 @@ fn check_end(server: &Server, players: Vec<Player<'_>>) {
                     let queue: usize = key["queue:".len()..].parse().expect("its number");
                     assert!(queues[queue].is_empty(), "{key} has elements and a waiter");
                 }
-                waits += 1;
+                left += 1;
                 player.end_wait(slot, true);
             }
         }
+        waits += player.waits;
         all.append(&mut player.popped);
         pushed.append(&mut player.pushed);
     }
-    eprintln!("{} elements pushed, {waits} still waited for", pushed.len());
+    eprintln!("{} elements pushed, {waits} waits, {left} of them to the end", pushed.len());
     all.sort_unstable();
     pushed.sort_unstable();
     assert_eq!(all, pushed, "an element is lost or doubled");
@@ -497,11 +509,13 @@ impl Watchdog {
             Ok(()) => unreachable!("nobody sends"),
             Err(RecvTimeoutError::Disconnected) => {}
             Err(RecvTimeoutError::Timeout) => {
+                let mut lines = vec![format!("not done after {DEADLINE:?}, a deadlock:")];
                 for (index, log) in self.logs.iter().enumerate() {
                     let what = log.try_lock().map_or("(noting)".to_owned(), |what| what.clone());
-                    eprintln!("thread {index} was at {what}");
+                    lines.push(format!("thread {index} was at {what}"));
                 }
-                eprintln!("not done after {DEADLINE:?}: a deadlock");
+                // Not `eprintln!`: what that prints in a test is kept, and would be lost here.
+                let _ = std::io::stderr().write_all((lines.join("\n") + "\n").as_bytes());
                 std::process::abort();
             }
         }
