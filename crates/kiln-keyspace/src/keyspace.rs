@@ -33,7 +33,7 @@ pub enum Shards {
     /// One, the common case.
     One(ShardId),
     /// Several, ascending, without repetition.
-    Many(SmallVec<[ShardId; 8]>),
+    Many(SmallVec<[ShardId; 16]>),
     /// The whole keyspace.
     All,
 }
