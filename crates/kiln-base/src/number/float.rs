@@ -28,8 +28,9 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
 
 /// The end of a range of scores that `text` stands for, without its `(`. Unlike [`parse_f64`], it
 /// takes the empty text for 0 and rounds too large numbers to infinity and too small ones to 0, but
-/// refuses hexadecimals.
+/// refuses hexadecimals. Redis reads a C string here: what follows a NUL does not count.
 pub fn parse_score_bound(text: &[u8]) -> Option<f64> {
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     if text.is_empty() {
         return Some(0.0);
     }

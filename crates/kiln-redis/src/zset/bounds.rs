@@ -20,14 +20,10 @@ pub(super) fn score_bounds(
 }
 
 fn score_bound(text: &[u8]) -> Option<ScoreBound> {
-    // The reference reads a C string: what follows a zero byte does not count.
-    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     let (exclusive, number) = match text {
         [b'(', number @ ..] => (true, number),
         number => (false, number),
     };
-    // Redis reads a C string here: what follows a NUL is not looked at.
-    let number = number.split(|&byte| byte == 0).next().unwrap_or_default();
     parse_score_bound(number).map(|value| ScoreBound { value, exclusive })
 }
 
