@@ -50,7 +50,8 @@ const INLINE: u32 = 1 << 24;
 const SHARED: u32 = 2 << 24;
 const OBJECT: u32 = 3 << 24;
 const HAS_EXPIRY: u32 = 1 << 26;
-/// The string was built in place (APPEND, SETRANGE, …): `raw` to OBJECT ENCODING however short.
+/// The string was built in place (APPEND, SETRANGE, …), or once stood in an entry that it and the
+/// key and expiry made longer than `EMBSTR_MAX`: `raw` to OBJECT ENCODING however short.
 const RAW: u32 = 1 << 27;
 
 const HEADER: usize = 8;
@@ -252,9 +253,8 @@ impl Entry {
             Value::Object(object) => object.encoding_name(),
             Value::String(StringRef::Int(_)) => "int",
             Value::String(string) => {
-                let expiry = self.expire_at_ms().map_or(0, |_| size_of::<UnixMs>());
-                let fits = self.key().len() + string.len() + expiry <= EMBSTR_MAX;
-                if fits && self.flags() & RAW == 0 { "embstr" } else { "raw" }
+                let raw = self.flags() & RAW != 0 || string.len() > EMBSTR_MAX;
+                if raw { "raw" } else { "embstr" }
             }
         }
     }
@@ -276,7 +276,7 @@ impl Entry {
             if value.len() <= capacity && capacity - value.len() <= value.len().max(32) {
                 self.write_inline(value);
                 self.set_flags(if built { flags | RAW } else { flags & !RAW });
-                return;
+                return self.note_crowding();
             }
         }
         self.rebuild(text_body(value, built));
@@ -399,6 +399,7 @@ impl Entry {
         if self.flags() & HAS_EXPIRY != 0 {
             // SAFETY: HAS_EXPIRY says that an i64 lies behind the header; exclusive.
             unsafe { self.0.add(HEADER).cast::<UnixMs>().write(at.unwrap_or(NO_EXPIRY)) };
+            self.note_crowding();
         } else if at.is_some() {
             let access = self.access();
             let body = self.take_body();
@@ -549,6 +550,17 @@ impl Entry {
         unsafe { std::slice::from_raw_parts(self.inline_start().as_ptr(), len) }
     }
 
+    /// Marks a short string that has no room beside its key and expiry.
+    fn note_crowding(&mut self) {
+        let flags = self.flags();
+        if flags & KIND_MASK == INLINE {
+            let has_expiry = self.expire_at_ms().is_some();
+            if is_crowded(self.key().len(), self.inline_size().0, has_expiry) {
+                self.set_flags(flags | RAW);
+            }
+        }
+    }
+
     fn write_inline(&mut self, value: &[u8]) {
         let start = self.inline_start();
         // SAFETY: the caller checked that `value` fits the capacity; `&mut self` is exclusive, so
@@ -609,7 +621,12 @@ impl Entry {
         access: u32,
         body: Body<'_>,
     ) -> Self {
-        let flags = body.flags() | if has_expiry { HAS_EXPIRY } else { 0 };
+        let mut flags = body.flags() | if has_expiry { HAS_EXPIRY } else { 0 };
+        if let Body::Inline { len, .. } = &body
+            && is_crowded(key.len(), *len, expire_at_ms.is_some())
+        {
+            flags |= RAW;
+        }
         let layout = layout_of(flags, key.len(), body.capacity());
         // SAFETY: the layout has at least the header's size.
         let pointer = unsafe { alloc(layout) };
@@ -738,6 +755,13 @@ fn body_size(flags: u32) -> usize {
 fn layout_of(flags: u32, key_len: usize, capacity: usize) -> Layout {
     let size = body_offset(flags) + body_size(flags) + key_len + capacity;
     Layout::from_size_align(size, 8).expect("keys and inline values are far below isize::MAX")
+}
+
+/// Whether a string could share a block of 64 bytes with its key, if only the key and the expiry
+/// were shorter. One that is too long by itself needs no mark.
+fn is_crowded(key_len: usize, len: usize, has_expiry: bool) -> bool {
+    let expiry = if has_expiry { size_of::<UnixMs>() } else { 0 };
+    len <= EMBSTR_MAX && key_len + len + expiry > EMBSTR_MAX
 }
 
 fn string_body(value: &[u8]) -> Body<'_> {

@@ -1000,7 +1000,7 @@ impl<'v> View<'v> {
                             .as_object_mut()
                             .map(|object| std::mem::replace(object, nothing()));
                     }
-                    change(entry);
+                    // The time first: whether a new string counts as short depends on it.
                     match ttl {
                         Ttl::Keep if !expired => {}
                         Ttl::At(at) => entry.set_expire_at_ms(Some(at)),
@@ -1010,6 +1010,7 @@ impl<'v> View<'v> {
                             }
                         }
                     }
+                    change(entry);
                     entry.set_access(clock);
                     (before, entry.expire_at_ms())
                 });

@@ -60,6 +60,8 @@ pub(super) fn is_safe(words: &[Vec<u8>]) -> bool {
         // pipeline.
         "AUTH" => words.len() != 3,
         "HELLO" => !words.iter().any(|word| upper(word) == "AUTH"),
+        // A cursor beyond 64 bits makes the next SORT of Redis fail: it leaves `errno` behind.
+        "SCAN" | "SSCAN" | "HSCAN" | "ZSCAN" => words.iter().all(|word| integer_digits(word) < 20),
         "WAIT" => number(1).is_none_or(|replicas| replicas <= 0),
         "CLIENT" => match argument(1).as_str() {
             "REPLY" => !one_of(&argument(2), &["ON", "OFF", "SKIP"]),
@@ -101,6 +103,10 @@ pub(crate) fn upper(word: &[u8]) -> String {
 /// An integer as servers accept it, or nearly.
 fn integer(word: &[u8]) -> Option<i64> {
     std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+fn integer_digits(word: &[u8]) -> usize {
+    word.iter().filter(|byte| byte.is_ascii_digit()).count()
 }
 
 fn is_near_seconds(seconds: i64) -> bool {
