@@ -11,7 +11,7 @@ use kiln_base::sync::atomic::Ordering;
 use kiln_command::config::{Config, ConfigError};
 use kiln_command::{
     Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec, Context, Group,
-    ReplyWriter, Server,
+    ReplyWriter, Server, echo,
 };
 
 use super::{OPERATOR, is_local};
@@ -80,7 +80,14 @@ fn set(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) 
     let local = is_local(&context.session.client);
     let apply =
         |old: &Config, new: &mut Config, names: &[&'static str]| apply(server, old, new, names);
-    server.config.set(&pairs, local, apply).map_err(|error| refused(&error))?;
+    server.config.set(&pairs, local, apply).map_err(|error| {
+        let ConfigError::Refused { name, .. } = &error else { return refused(&error) };
+        // The text repeats the name as it was typed.
+        let typed = pairs.iter().find(|(word, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+        let typed = typed.map_or_else(|| (*name).to_owned(), |(word, _)| echo(word));
+        let text = format!("ERR {error}");
+        CommandError::owned(text.replacen(&format!("'{name}'"), &format!("'{typed}'"), 1))
+    })?;
     context.worker.refresh(server);
     reply.ok();
     Ok(())
