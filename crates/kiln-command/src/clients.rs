@@ -239,9 +239,14 @@ impl Clients {
         self.monitor_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Sends a line to all onlookers.
-    pub fn tell_monitors(&self, line: &[u8]) {
-        self.monitors.read().iter().for_each(|client| client.push(line));
+    /// Sends a line to all onlookers; one that has not taken `limit_bytes` (if not 0) is closed.
+    pub fn tell_monitors(&self, line: &[u8], limit_bytes: u64) {
+        for client in self.monitors.read().iter() {
+            client.push(line);
+            if limit_bytes > 0 && client.pushed_bytes() as u64 > limit_bytes {
+                client.kill();
+            }
+        }
     }
 }
 

@@ -362,7 +362,7 @@ impl Running<'_> {
             Run::Read(handler) => {
                 let shards = shards_of(command, args, self.places);
                 let mut locked = self.server.keyspace.lock(shards, LockMode::Shared);
-                let result = {
+                let (result, met_expired) = {
                     let view = view(locked.hold(), self.session, self.worker, self.now)
                         .with_places(self.places);
                     let mark = out.mark();
@@ -372,11 +372,15 @@ impl Running<'_> {
                         reply.rollback(mark);
                     }
                     let (hits, misses) = view.hits_and_misses();
+                    let met_expired = view.met_expired();
                     self.worker.stats.keyspace_hits.add(u64::from(hits));
                     self.worker.stats.keyspace_misses.add(u64::from(misses));
-                    result
+                    (result, met_expired)
                 };
                 drop(locked);
+                if met_expired {
+                    self.expire_met(command, args);
+                }
                 self.finish(command, result, out);
                 None
             }
@@ -434,6 +438,17 @@ impl Running<'_> {
             }
             Run::Container => unreachable!("resolving a container gives a subcommand or an error"),
         }
+    }
+
+    /// Removes what a reading command met expired, as Redis does: a shared hold could only hide it.
+    #[cold]
+    fn expire_met(&mut self, command: Command, args: &Args<'_>) {
+        let shards = shards_of(command, args, self.places);
+        let mut locked = self.server.keyspace.lock(shards, LockMode::Exclusive);
+        let mut view = view(locked.hold(), self.session, self.worker, self.now);
+        command.spec.for_each_key(args, |index, _| view.expire_due(args.get(index)));
+        drop(view);
+        settle(self.server, self.worker, locked, self.now);
     }
 
     fn execute_blocking(
@@ -544,8 +559,12 @@ impl Running<'_> {
         let before = self.worker.effects.dirty;
         let result = match command.spec.run {
             Run::Read(handler) => {
-                let view = view(hold, self.session, self.worker, self.now);
-                handler(&view, args, &mut ReplyWriter::new(out, protocol))
+                let mut view = view(hold, self.session, self.worker, self.now);
+                let result = handler(&view, args, &mut ReplyWriter::new(out, protocol));
+                if view.met_expired() {
+                    command.spec.for_each_key(args, |index, _| view.expire_due(args.get(index)));
+                }
+                result
             }
             Run::Write(handler) => {
                 let mut view = view(hold, self.session, self.worker, self.now);
@@ -641,7 +660,8 @@ impl Running<'_> {
             quote(arg, &mut line);
         }
         line.extend_from_slice(b"\r\n");
-        self.server.clients.tell_monitors(&line);
+        let limit = self.worker.config.config().client_output_buffer_limit.normal.hard_bytes;
+        self.server.clients.tell_monitors(&line, limit);
     }
 }
 

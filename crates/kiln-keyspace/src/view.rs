@@ -34,6 +34,8 @@ use crate::shard::{KeyPlace, ShardId, ShardState, place_of};
 use crate::waiters::Waiter;
 use crate::watch::WatchToken;
 
+/// Expired fields that a command removes from a hash that it meets; the sweep takes the rest.
+const MET_FIELDS_MAX: usize = 64;
 /// Freeing an entry of more than this many parts is left to the reclaimer.
 const GARBAGE_MIN: usize = 64;
 
@@ -108,6 +110,7 @@ pub struct View<'v> {
     seed: Cell<u64>,
     hits: Cell<u32>,
     misses: Cell<u32>,
+    met_expired: Cell<bool>,
 }
 
 impl<'v> View<'v> {
@@ -131,6 +134,7 @@ impl<'v> View<'v> {
             seed: Cell::new(0),
             hits: Cell::new(0),
             misses: Cell::new(0),
+            met_expired: Cell::new(false),
         }
     }
 
@@ -225,7 +229,24 @@ impl<'v> View<'v> {
     pub fn peek(&self, key: &[u8]) -> Option<EntryRef<'_>> {
         let place = self.place(key);
         let found = self.hold.state(place.shard).db(self.db).table.find(place.hash, key)?;
-        (!found.is_expired(self.now)).then(|| EntryRef::new(found))
+        if found.is_expired(self.now) {
+            self.met_expired.set(true);
+            return None;
+        }
+        Some(EntryRef::new(found))
+    }
+
+    /// Whether reading met a key or a field whose time had come: the executor then removes it with
+    /// [`View::expire_due`], once it holds the shard exclusively.
+    #[inline]
+    pub fn met_expired(&self) -> bool {
+        self.met_expired.get()
+    }
+
+    /// Removes `key` if its time has come, or the fields of its hash whose time has.
+    pub fn expire_due(&mut self, key: &[u8]) {
+        self.live_place(key);
+        self.live_hash(key);
     }
 
     /// Whether there is a value at `key`.
@@ -265,7 +286,12 @@ impl<'v> View<'v> {
     pub fn hash(&self, key: &[u8]) -> Result<Option<&Hash>, WrongType> {
         match self.get(key).map(EntryRef::value) {
             None => Ok(None),
-            Some(Value::Object(Object::Hash(hash))) => Ok(Some(hash)),
+            Some(Value::Object(Object::Hash(hash))) => {
+                if due_field(hash, self.now).is_some() {
+                    self.met_expired.set(true);
+                }
+                Ok(Some(hash))
+            }
             Some(_) => Err(WrongType),
         }
     }
@@ -394,17 +420,26 @@ impl<'v> View<'v> {
 
     /// The hash at `key`, to change it.
     pub fn hash_mut(&mut self, key: &[u8]) -> Result<Option<&mut Hash>, WrongType> {
-        match self.object_mut(key)? {
-            None => Ok(None),
+        let Some(found) = self.live_hash(key) else { return Ok(None) };
+        // SAFETY: as in `object_mut`.
+        match unsafe { object_at(found) } {
             Some(Object::Hash(hash)) => Ok(Some(hash)),
-            Some(_) => Err(WrongType),
+            _ => Err(WrongType),
         }
     }
 
     /// The hash at `key`, made if missing: the handler must then add something.
     pub fn hash_or_new(&mut self, key: &[u8]) -> Result<&mut Hash, WrongType> {
-        match self.object_or_insert(key, || Object::Hash(Hash::new()))? {
-            Object::Hash(hash) => Ok(hash),
+        let found = match self.live_hash(key) {
+            Some(found) => found,
+            None => {
+                let entry = Entry::object(key, Object::Hash(Hash::new()), None);
+                self.insert_at(self.place(key), entry)
+            }
+        };
+        // SAFETY: as in `object_mut`.
+        match unsafe { object_at(found) } {
+            Some(Object::Hash(hash)) => Ok(hash),
             _ => Err(WrongType),
         }
     }
@@ -805,7 +840,7 @@ impl<'v> View<'v> {
         let (now, db) = (self.now, self.db);
         let shard = self.place(key).shard;
         let mut fields: Vec<Box<[u8]>> = Vec::new();
-        let Ok(Some(value)) = self.hash_mut(key) else { return 0 };
+        let Ok(Some(Object::Hash(value))) = self.object_mut(key) else { return 0 };
         let before = value.next_expiry();
         let removed = value.remove_expired(now, max, |field| fields.push(field.into()));
         self.field_expiry_moved(key, before);
@@ -910,6 +945,25 @@ impl<'v> View<'v> {
     fn mark_access(&self, entry: &Entry) {
         if self.touch {
             entry.set_access(self.clock(Some(entry.access())));
+        }
+    }
+
+    /// As `find_live`; fields of a hash whose time has come are removed on the way.
+    #[inline]
+    fn live_hash(&mut self, key: &[u8]) -> Option<NonNull<u8>> {
+        let found = self.find_live(key)?;
+        // SAFETY: as in `object_mut`; the borrow ends with this statement.
+        let due = match unsafe { object_at(found) } {
+            Some(Object::Hash(hash)) => due_field(hash, self.now),
+            _ => None,
+        };
+        match due {
+            None => Some(found),
+            Some(at) => {
+                let hash = self.place(key).hash;
+                self.sweep_fields(key, MET_FIELDS_MAX, at, hash);
+                self.find_live(key)
+            }
         }
     }
 
@@ -1072,6 +1126,12 @@ fn reindex(
         state.expiry.add(at, db, hash);
         state.db_mut(db).volatile_count += 1;
     }
+}
+
+/// When the first of the hash's fields has expired, if one has.
+#[inline]
+fn due_field(hash: &Hash, now: UnixMs) -> Option<UnixMs> {
+    hash.next_expiry().filter(|at| now > *at)
 }
 
 /// The next time at which a field of the hash in `entry` expires.

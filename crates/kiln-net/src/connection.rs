@@ -62,6 +62,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         parser: Parser::default(),
         input: Vec::new(),
         out: ReplyBuf::default(),
+        pushed: false,
     };
     match connection.run().await {
         Err(End::Socket(error)) => tracing::trace!(%error, client.id, "connection lost"),
@@ -80,6 +81,8 @@ struct Connection<'c, S> {
     /// Bytes received and not yet executed; empty while whole commands arrive.
     input: Vec<u8>,
     out: ReplyBuf,
+    /// Something was pushed while replies were written.
+    pushed: bool,
 }
 
 /// What to do after a batch.
@@ -135,6 +138,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     /// Reads what has come and executes the complete commands in it.
     async fn receive(&mut self) -> Result<After, End> {
         let client = Arc::clone(&self.session.client);
+        if std::mem::take(&mut self.pushed) {
+            self.deliver_pushed().await?;
+        }
         loop {
             let read = {
                 let (stream, shared, input, parser) =
@@ -279,30 +285,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
     }
 
-    /// Writes all replies.
+    /// Writes all replies. A client that does not take them is closed when it is killed, or when
+    /// more waits for it than `client-output-buffer-limit` allows.
     async fn flush(&mut self) -> Result<(), End> {
+        let limit = self.shared.borrow().worker.config.config().client_output_buffer_limit.normal;
+        let over = |len: usize, bytes: u64| bytes > 0 && len as u64 > bytes;
+        if over(self.out.len(), limit.hard_bytes) {
+            tracing::warn!(self.session.client.id, "output buffer limit reached, closing");
+            return Err(End::Closed);
+        }
+        let soft_deadline = over(self.out.len(), limit.soft_bytes)
+            .then(|| tokio::time::Instant::now() + Duration::from_secs(limit.soft_seconds));
         while !self.out.is_empty() {
-            let written = {
-                let mut slices: Vec<IoSlice<'_>> = Vec::new();
-                let mut chunks = self.out.chunks();
-                match (chunks.next(), chunks.next()) {
-                    (Some(only), None) => self.stream.write(only).await?,
-                    _ => {
-                        self.out.io_slices(&mut slices);
-                        self.stream.write_vectored(&slices).await?
-                    }
-                }
+            let client = &self.session.client;
+            client.output_bytes.store(self.out.len(), Ordering::Relaxed);
+            let written = tokio::select! {
+                biased;
+                written = write(&mut self.stream, &self.out) => written?,
+                () = killed(client, &mut self.pushed) => return Err(End::Closed),
+                () = sleep_until(soft_deadline) => return Err(End::Closed),
             };
             if written == 0 {
                 return Err(End::Closed);
             }
-            let client = &self.session.client;
             client.net_output_bytes.fetch_add(written as u64, Ordering::Relaxed);
             self.shared.borrow().worker.stats.net_output_bytes.add(written as u64);
             self.out.advance(written);
         }
         self.out.clear();
         self.out.shrink_to(KEEP_BYTES);
+        self.session.client.output_bytes.store(0, Ordering::Relaxed);
         if self.session.client.is_killed() {
             return Err(End::Closed);
         }
@@ -422,6 +434,30 @@ fn consume(input: &mut Vec<u8>, count: usize) {
     input.clear();
     if input.capacity() > KEEP_BYTES {
         *input = Vec::new();
+    }
+}
+
+/// Writes some of `out`.
+async fn write<S: AsyncWrite + Unpin>(stream: &mut S, out: &ReplyBuf) -> io::Result<usize> {
+    let mut chunks = out.chunks();
+    match (chunks.next(), chunks.next()) {
+        (Some(only), None) => stream.write(only).await,
+        _ => {
+            let mut slices: Vec<IoSlice<'_>> = Vec::new();
+            out.io_slices(&mut slices);
+            stream.write_vectored(&slices).await
+        }
+    }
+}
+
+/// Waits until the client is killed; notes in `pushed` that it was woken for something else.
+async fn killed(client: &Client, pushed: &mut bool) {
+    loop {
+        client.woken().await;
+        if client.is_killed() {
+            return;
+        }
+        *pushed = true;
     }
 }
 
