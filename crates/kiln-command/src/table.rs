@@ -164,10 +164,12 @@ fn unknown(args: &Args<'_>) -> CommandError {
     let name = args.get(0);
     let mut shown = String::new();
     for arg in args.iter().skip(1) {
-        if shown.len() >= ECHO_MAX {
+        // One character of `shown` is one byte of the reply.
+        let len = shown.chars().count();
+        if len >= ECHO_MAX {
             break;
         }
-        let room = ECHO_MAX - shown.len();
+        let room = ECHO_MAX - len;
         shown.push('\'');
         shown.push_str(&echo(&arg[..arg.len().min(room)]));
         shown.push_str("' ");

@@ -140,6 +140,8 @@ fn sort(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> Co
         });
     }
     drop(sorted);
+    // Redis looks at the size of the whole once it is there.
+    list.settle(limits);
 
     let len = list.len();
     if len > 0 {
