@@ -230,6 +230,28 @@ impl List {
         take: impl FnOnce(Value<'_>) -> R,
     ) -> Option<R> {
         let taken = take(self.peek(end)?);
+        self.drop_end(end);
+        self.shrunk(limits);
+        Some(taken)
+    }
+
+    /// Moves the element at `from` to the end `to`; returns what `take` made of it. Whether the
+    /// encoding still suits is asked once, when the element is back.
+    pub fn rotate<R: AsRef<[u8]>>(
+        &mut self,
+        from: End,
+        to: End,
+        limits: ListLimits,
+        take: impl FnOnce(Value<'_>) -> R,
+    ) -> Option<R> {
+        let taken = take(self.peek(from)?);
+        self.drop_end(from);
+        self.push(to, taken.as_ref(), limits);
+        self.shrunk(limits);
+        Some(taken)
+    }
+
+    fn drop_end(&mut self, end: End) {
         match self {
             List::Listpack(pack) => remove_end(pack, end),
             List::Quicklist(quick) => {
@@ -238,8 +260,6 @@ impl List {
                 quick.removed(at, 1);
             }
         }
-        self.shrunk(limits);
-        Some(taken)
     }
 
     /// The element at `index`, counted from the back (-1) if negative.

@@ -162,9 +162,16 @@ fn transfer(
     view.list(destination)?;
 
     let list = view.list_mut(source)?.expect("the source was looked at");
-    let element = list.pop(from, limits, carry).expect("a list in the keyspace has elements");
-    let joined = view.list_or_new(destination).expect("the destination was looked at");
-    joined.push(to, &element, limits);
+    let element = if source == destination {
+        list.rotate(from, to, limits, carry)
+    } else {
+        list.pop(from, limits, carry)
+    };
+    let element = element.expect("a list in the keyspace has elements");
+    if source != destination {
+        let joined = view.list_or_new(destination).expect("the destination was looked at");
+        joined.push(to, &element, limits);
+    }
     view.signal(destination);
     view.event(destination, push_event(to));
     view.changed(source, pop_event(from));

@@ -81,10 +81,14 @@ pub(super) fn is_safe(words: &[Vec<u8>]) -> bool {
         "COMMAND" => match argument(1).as_str() {
             "" | "COUNT" | "DOCS" => false,
             // The order of subcommands differs from run to run.
-            // Redis cuts a number of keys to 32 bits here.
-            "GETKEYS" | "GETKEYSANDFLAGS" => words[2..]
-                .iter()
-                .all(|word| integer(word).is_none_or(|number| i32::try_from(number).is_ok())),
+            // Redis reads a number of keys with `atoi` here.
+            "GETKEYS" | "GETKEYSANDFLAGS" => words[2..].iter().all(|word| {
+                let starts_as_number = word
+                    .trim_ascii_start()
+                    .first()
+                    .is_some_and(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+'));
+                !starts_as_number || integer(word).is_some_and(|it| i32::try_from(it).is_ok())
+            }),
             "INFO" => words.len() > 2 && !words.iter().any(|word| upper(word) == "OBJECT"),
             "LIST" => words.len() > 2,
             _ => true,
