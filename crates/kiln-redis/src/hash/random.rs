@@ -21,6 +21,10 @@ pub(super) const COMMANDS: &[CommandSpec] =
             "Return fields drawn at random.",
         )];
 
+/// Most fields that one command draws with repetition, as SRANDMEMBER: the reply could otherwise be
+/// of any size.
+const REPEATED_MAX: i64 = 1 << 24;
+
 fn hrandfield(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     let (key, now) = (args.get(1), view.now());
     if args.len() == 2 {
@@ -43,7 +47,7 @@ fn hrandfield(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> 
              9223372036854775807",
         ));
     }
-    if count.abs() > bound {
+    if count.abs() > bound || count < -REPEATED_MAX {
         return Err(CommandError::OutOfRange);
     }
     let Some(hash) = view.hash(key)? else {
