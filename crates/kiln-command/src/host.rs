@@ -1,6 +1,6 @@
 //! What only the binary can know of, and ask from, the machine, the process and its allocator.
 
-/// Asked by INFO, MEMORY and CONFIG; the binary answers from the operating system and its allocator.
+/// Asked by INFO, MEMORY and CONFIG; the binary answers from the system and its allocator.
 pub trait Host: Send + Sync {
     /// The figures of this moment.
     fn figures(&self) -> HostFigures;

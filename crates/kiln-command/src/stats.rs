@@ -238,6 +238,7 @@ mod tests {
     use super::{LATENCY_BUCKETS, RATE_SAMPLES, Rates, bucket_end, bucket_of};
 
     #[test]
+    #[expect(clippy::float_cmp, reason = "the figures are exact in binary")]
     fn rates_are_means_over_the_last_samples() {
         let rates = Rates::default();
         for second in 0..=RATE_SAMPLES as u64 {

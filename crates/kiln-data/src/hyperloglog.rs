@@ -27,8 +27,6 @@
 //! the estimate; `MurmurHash64A` by Appleby; the bytes as observed on Redis 8.2.3.
 //! Left out: the commands' replies and error texts, PFDEBUG.
 
-#![expect(clippy::doc_markdown, reason = "HyperLogLog is the algorithm's name too")]
-
 use std::fmt;
 
 /// Registers of a HyperLogLog.

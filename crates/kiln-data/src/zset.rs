@@ -118,7 +118,7 @@ impl Clone for ZSet {
             Encoding::Listpack(pack) => Encoding::Listpack(pack.clone()),
             Encoding::Tree(big) => {
                 let mut copy = BigZSet::with_capacity(big.len());
-                for (member, score) in self.iter() {
+                for (member, score) in self {
                     copy.insert_new(&member, score);
                 }
                 Encoding::Tree(Box::new(copy))

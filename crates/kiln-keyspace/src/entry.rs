@@ -187,7 +187,9 @@ impl Entry {
             return None;
         }
         // SAFETY: HAS_EXPIRY says that an i64 lies behind the header.
-        let at = unsafe { self.0.add(HEADER).cast::<UnixMs>().read() };
+        let place = unsafe { self.0.add(HEADER) }.cast::<UnixMs>();
+        // SAFETY: as above; `build` has written it.
+        let at = unsafe { place.read() };
         (at != NO_EXPIRY).then_some(at)
     }
 
@@ -312,18 +314,15 @@ impl Entry {
     pub fn bytes_mut(&mut self, len: usize) -> &mut [u8] {
         let old_len = self.as_string().expect("the caller checked the type").len();
         self.grow_string(len.max(old_len));
-        match self.flags() & KIND_MASK {
-            INLINE => {
-                let (len, _) = self.inline_size();
-                let start = self.inline_start();
-                // SAFETY: INLINE entries have `len` initialized bytes at `start`; exclusive.
-                unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
-            }
-            _ => {
-                // SAFETY: a grown string is INLINE or SHARED, so the body is an Arc; exclusive.
-                let shared = unsafe { self.body().cast::<Arc<Vec<u8>>>().as_mut() };
-                Arc::make_mut(shared).as_mut_slice()
-            }
+        if self.flags() & KIND_MASK == INLINE {
+            let (len, _) = self.inline_size();
+            let start = self.inline_start();
+            // SAFETY: INLINE entries have `len` initialized bytes at `start`; exclusive.
+            unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+        } else {
+            // SAFETY: a grown string is INLINE or SHARED, so the body is an Arc; exclusive.
+            let shared = unsafe { self.body().cast::<Arc<Vec<u8>>>().as_mut() };
+            Arc::make_mut(shared).as_mut_slice()
         }
     }
 
@@ -370,7 +369,9 @@ impl Entry {
                 let (old, capacity) = self.inline_size();
                 if len <= capacity {
                     // SAFETY: old <= len <= capacity, all inside the allocation; exclusive.
-                    unsafe { self.inline_start().add(old).write_bytes(0, len - old) };
+                    let tail = unsafe { self.inline_start().add(old) };
+                    // SAFETY: as above; exclusive.
+                    unsafe { tail.write_bytes(0, len - old) };
                     self.set_inline_len(len);
                     return self.set_flags(flags | RAW);
                 }
@@ -398,7 +399,9 @@ impl Entry {
     pub fn set_expire_at_ms(&mut self, at: Option<UnixMs>) {
         if self.flags() & HAS_EXPIRY != 0 {
             // SAFETY: HAS_EXPIRY says that an i64 lies behind the header; exclusive.
-            unsafe { self.0.add(HEADER).cast::<UnixMs>().write(at.unwrap_or(NO_EXPIRY)) };
+            let place = unsafe { self.0.add(HEADER) }.cast::<UnixMs>();
+            // SAFETY: as above; `&mut self` is exclusive.
+            unsafe { place.write(at.unwrap_or(NO_EXPIRY)) };
             self.note_crowding();
         } else if at.is_some() {
             let access = self.access();
@@ -631,15 +634,20 @@ impl Entry {
         // SAFETY: the layout has at least the header's size.
         let pointer = unsafe { alloc(layout) };
         let Some(pointer) = NonNull::new(pointer) else { handle_alloc_error(layout) };
-        // SAFETY (this and all writes below): `layout_of` made room for exactly these parts at
-        // exactly these offsets, each aligned to 8 or made of bytes.
+        // `layout_of` made room for exactly the parts below, at exactly these offsets, each aligned
+        // to 8 or made of bytes. "See above" means this.
+        // SAFETY: see above.
         unsafe { pointer.cast::<u32>().write(flags | (access & CLOCK_MASK)) };
         // SAFETY: see above.
-        unsafe { pointer.add(4).cast::<u32>().write(key.len() as u32) };
+        let place = unsafe { pointer.add(4) }.cast::<u32>();
+        // SAFETY: see above.
+        unsafe { place.write(key.len() as u32) };
         if has_expiry {
             let at = expire_at_ms.unwrap_or(NO_EXPIRY);
             // SAFETY: see above.
-            unsafe { pointer.add(HEADER).cast::<UnixMs>().write(at) };
+            let place = unsafe { pointer.add(HEADER) }.cast::<UnixMs>();
+            // SAFETY: see above.
+            unsafe { place.write(at) };
         }
         let offset = body_offset(flags);
         // SAFETY: see above.
@@ -665,7 +673,7 @@ impl Entry {
                     let place = unsafe { pointer.add(at) };
                     // SAFETY: as above; a new allocation overlaps nothing.
                     unsafe {
-                        place.copy_from_nonoverlapping(NonNull::from(part).cast(), part.len())
+                        place.copy_from_nonoverlapping(NonNull::from(part).cast(), part.len());
                     };
                     at += part.len();
                 }
@@ -734,7 +742,9 @@ unsafe fn key_at<'a>(pointer: NonNull<u8>) -> &'a [u8] {
     // clock beside them is atomic.
     let flags = unsafe { pointer.cast::<AtomicU32>().as_ref() }.load(Ordering::Relaxed);
     // SAFETY: the key length lies at offset 4.
-    let len = unsafe { pointer.add(4).cast::<u32>().read() };
+    let place = unsafe { pointer.add(4) }.cast::<u32>();
+    // SAFETY: as above; the length never changes.
+    let len = unsafe { place.read() };
     let offset = body_offset(flags) + body_size(flags);
     // SAFETY: the key lies behind the body, inside the allocation.
     let start = unsafe { pointer.add(offset) };

@@ -11,7 +11,7 @@
 //!    in a circle.
 //! 4. A thread that holds shards asks for no others, except with [`Keyspace::try_lock`], which
 //!    never waits. So no cycle can form over two holds of one thread either.
-//! 5. A thread never takes a shard twice: parking_lot would make it wait for itself as soon as a
+//! 5. A thread never takes a shard twice: `parking_lot` would make it wait for itself as soon as a
 //!    writer stands between.
 //! 6. Under a hold nothing waits: no I/O, no channel, no other lock but leaf locks (client table,
 //!    statistics), whose holders take no shard.
@@ -88,7 +88,7 @@ impl Shards {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn for_each(&self, mut visit: impl FnMut(ShardId)) {
         match self {
             Self::One(shard) => visit(*shard),
@@ -169,7 +169,7 @@ impl Keyspace {
     }
 
     /// Looks at a shard if that needs no waiting.
-    #[inline(always)]
+    #[inline]
     fn peek(&self, shard: ShardId, look: impl FnOnce(&ShardState)) {
         let Shard { lock, state } = &self.shards[shard.index()];
         if lock.try_lock(LockMode::Shared) {

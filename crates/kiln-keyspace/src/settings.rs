@@ -65,7 +65,7 @@ pub struct Settings {
     pub set: SetLimits,
     /// Thresholds of sorted sets.
     pub zset: ZSetLimits,
-    /// Largest sparse HyperLogLog in bytes.
+    /// Largest sparse `HyperLogLog` in bytes.
     pub hll_sparse_max_bytes: usize,
     /// Largest string value in bytes.
     pub proto_max_bulk_bytes: usize,

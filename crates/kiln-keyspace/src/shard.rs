@@ -143,7 +143,7 @@ impl ShardState {
         self.observed
     }
 
-    /// Keys that somebody WATCHes.
+    /// Keys that somebody `WATCHes`.
     pub fn watches(&self) -> &Watches {
         &self.watches
     }

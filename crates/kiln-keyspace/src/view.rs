@@ -430,12 +430,11 @@ impl<'v> View<'v> {
 
     /// The hash at `key`, made if missing: the handler must then add something.
     pub fn hash_or_new(&mut self, key: &[u8]) -> Result<&mut Hash, WrongType> {
-        let found = match self.live_hash(key) {
-            Some(found) => found,
-            None => {
-                let entry = Entry::object(key, Object::Hash(Hash::new()), None);
-                self.insert_at(self.place(key), entry)
-            }
+        let found = if let Some(found) = self.live_hash(key) {
+            found
+        } else {
+            let entry = Entry::object(key, Object::Hash(Hash::new()), None);
+            self.insert_at(self.place(key), entry)
         };
         // SAFETY: as in `object_mut`.
         match unsafe { object_at(found) } {
@@ -1176,7 +1175,9 @@ fn touch_existing(state: &ShardState, db: usize, now: UnixMs) {
     state.watches().for_each(|of, key, tokens| {
         let found = || state.db(db).table.find(place_of(key).hash, key);
         if of == db && found().is_some_and(|entry| !entry.is_expired(now)) {
-            tokens.iter().for_each(|token| token.touch());
+            for token in tokens {
+                token.touch();
+            }
         }
     });
 }

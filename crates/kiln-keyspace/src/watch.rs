@@ -62,7 +62,9 @@ impl Watches {
     /// Says that `key` has changed.
     pub fn touch(&self, db: usize, key: &[u8]) {
         if let Some(tokens) = self.0.get(&(db, Box::from(key))) {
-            tokens.iter().for_each(|token| token.touch());
+            for token in tokens {
+                token.touch();
+            }
         }
     }
 

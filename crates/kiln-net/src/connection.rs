@@ -440,13 +440,12 @@ fn consume(input: &mut Vec<u8>, count: usize) {
 /// Writes some of `out`.
 async fn write<S: AsyncWrite + Unpin>(stream: &mut S, out: &ReplyBuf) -> io::Result<usize> {
     let mut chunks = out.chunks();
-    match (chunks.next(), chunks.next()) {
-        (Some(only), None) => stream.write(only).await,
-        _ => {
-            let mut slices: Vec<IoSlice<'_>> = Vec::new();
-            out.io_slices(&mut slices);
-            stream.write_vectored(&slices).await
-        }
+    if let (Some(only), None) = (chunks.next(), chunks.next()) {
+        stream.write(only).await
+    } else {
+        let mut slices: Vec<IoSlice<'_>> = Vec::new();
+        out.io_slices(&mut slices);
+        stream.write_vectored(&slices).await
     }
 }
 

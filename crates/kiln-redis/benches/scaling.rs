@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Throughput is commands by CPU time of the thread, so that other load on the machine, which costs
-//! wall time, does not count; the sum over both threads is set against the mean of both cores alone, in
-//! the same round; the figure is the median of the rounds. `apart` shares nothing but the machine's
+//! wall time, does not count; the sum over both threads is set against the mean of both cores alone,
+//! in the same round; the figure is the median of the rounds. `apart` shares nothing but the machine's
 //! caches and memory, so it is what the hardware gives. CPU time misses sleep, so the voluntary
 //! context switches of `together` are counted too: there is one whenever a thread parks at a lock.
 //!
@@ -202,8 +202,8 @@ fn scaling(options: &Options) {
 /// Who finds a shard taken waits for the rest of a hold, and may at each of its shards; half of
 /// that wait falls, on average, into its own hold of a given shard, if it has several. The two are
 /// solved by iteration; without a solution the shards are saturated, and throughput is what they
-/// admit rather than what the threads could do. Left out: that cache lines travel further on a large
-/// machine, which lengthens holds and cycles alike.
+/// admit rather than what the threads could do. Left out: that cache lines travel further on a
+/// large machine, which lengthens holds and cycles alike.
 struct Model {
     taken: f64,
     wait_ns: f64,

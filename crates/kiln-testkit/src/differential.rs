@@ -219,7 +219,7 @@ impl Pair {
         let is_encoding = what.contains("OBJECT ENCODING")
             && (difference.kiln.as_str(), difference.peer.as_str())
                 == ("\"listpack\"", "\"skiplist\"");
-        // ZSCAN prints the scores of a large one otherwise, and a small one forgets the sign of zero.
+        // ZSCAN prints the scores of a large one otherwise; a small one forgets the sign of zero.
         let unsigned =
             |text: &str| text.replace("-0\"", "0\"").replace("(double) -0", "(double) 0");
         let is_candidate = is_encoding

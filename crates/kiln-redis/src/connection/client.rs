@@ -236,9 +236,9 @@ fn close(context: &mut Context<'_>, id: u64) {
 fn getname(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     let info = context.session.client.info.lock();
     if info.name.is_empty() {
-        reply.null()
+        reply.null();
     } else {
-        reply.bulk(&info.name)
+        reply.bulk(&info.name);
     }
     Ok(())
 }

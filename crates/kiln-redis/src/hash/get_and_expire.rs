@@ -80,12 +80,11 @@ fn hgetdel(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) ->
         Some(hash) => {
             before = hash.next_expiry();
             for name in names.iter() {
-                match hash.get(name, now) {
-                    Some(value) => bulk(reply, value),
-                    None => {
-                        reply.null();
-                        continue;
-                    }
+                if let Some(value) = hash.get(name, now) {
+                    bulk(reply, value);
+                } else {
+                    reply.null();
+                    continue;
                 }
                 hash.remove(name, now);
                 removed.push(name);

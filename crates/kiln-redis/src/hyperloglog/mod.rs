@@ -9,8 +9,6 @@
 //!
 //! Source: the Redis documentation; replies and events observed on Redis 8.2.3.
 
-#![expect(clippy::doc_markdown, reason = "HyperLogLog is the algorithm's name too")]
-
 mod debug;
 
 use kiln_command::{
