@@ -31,7 +31,7 @@ pub enum Run {
     Write(WriteHandler),
     /// As `Write`, and may ask to wait.
     Blocking(BlockingHandler),
-    /// On the session and the server; keys only through [`Context::with_shard`] and its kin.
+    /// On the session and the server; keys only through [`Context::with_view`] and its kin.
     Connection(ConnectionHandler),
     /// Not at all: only its subcommands run.
     Container,

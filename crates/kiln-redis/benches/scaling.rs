@@ -15,11 +15,12 @@
 //! apart     a thread on each core, a server for each    limit   = apart : alone
 //! ```
 //!
-//! Throughput is commands by CPU time of the thread, so that other load on the machine, which costs
-//! wall time, does not count; the sum over both threads is set against the mean of both cores alone,
-//! in the same round; the figure is the median of the rounds. `apart` shares nothing but the machine's
-//! caches and memory, so it is what the hardware gives. CPU time misses sleep, so the voluntary
-//! context switches of `together` are counted too: there is one whenever a thread parks at a lock.
+//! Throughput is commands by CPU time of the thread, so that other load on the machine, which
+//! costs wall time, does not count; the sum over both threads is set against the mean of both cores
+//! alone, in the same round; the figure is the median of the rounds. `apart` shares nothing but the
+//! machine's caches and memory, so it is what the hardware gives. CPU time misses sleep, so the
+//! voluntary context switches of `together` are counted too: there is one whenever a thread parks
+//! at a lock.
 //!
 //! Hold times are taken of each command, from the lock to its release, with the executor's own
 //! steps in between; the clock waits for earlier loads, and its own time is subtracted. `in

@@ -143,7 +143,11 @@ fn random_seed() -> Result<u64> {
 fn random_hex() -> Result<String> {
     let mut bytes = [0; 20];
     getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("draw a run id: {error}"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit).collect())
+}
+
+fn hex_digit(value: u8) -> char {
+    char::from_digit(u32::from(value), 16).expect("half a byte is one digit")
 }
 
 /// Writes to standard output, for what a person asked to see.

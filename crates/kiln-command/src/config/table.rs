@@ -1,6 +1,6 @@
 //! Every directive, once: its field in [`Config`], names, default, kind and meaning.
 //!
-//! One row of [`directives!`] gives the field of the struct, its default, and the [`Directive`] by
+//! One row of `directives!` gives the field of the struct, its default, and the [`Directive`] by
 //! which the file parser, `CONFIG GET`, `CONFIG SET` and `CONFIG REWRITE` reach it. `ACTS` marks
 //! what changes how Kiln behaves; a `KEPT` directive is checked, kept and shown, so that tools
 //! that set or read it work, and has no other effect.
