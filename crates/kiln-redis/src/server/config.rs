@@ -81,8 +81,12 @@ fn set(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) 
     let apply =
         |old: &Config, new: &mut Config, names: &[&'static str]| apply(server, old, new, names);
     server.config.set(&pairs, local, apply).map_err(|error| {
-        let ConfigError::Refused { name, .. } = &error else { return refused(&error) };
-        // The text repeats the name as it was typed.
+        let ConfigError::Refused { name, reason } = &error else { return refused(&error) };
+        // What is refused whatever the value is named as it was typed.
+        let reason = reason.to_string();
+        if !(reason.starts_with("can't set") || reason == "duplicate parameter") {
+            return refused(&error);
+        }
         let typed = pairs.iter().find(|(word, _)| word.eq_ignore_ascii_case(name.as_bytes()));
         let typed = typed.map_or_else(|| (*name).to_owned(), |(word, _)| echo(word));
         let text = format!("ERR {error}");

@@ -212,18 +212,25 @@ fn intersect<'v>(sets: &[Option<&'v Set>], mut each: impl FnMut(Value<'v>) -> bo
 }
 
 fn intersection(sets: &[Option<&Set>], limits: &SetLimits) -> Set {
-    // The encoding begins as the smallest set's, but never as a table: what a table's members need
-    // is known at the end, so it begins as whatever may grow further.
+    // The encoding begins as the smallest set's, but never as a table.
     let smallest = sets.iter().flatten().min_by_key(|set| set.len());
-    let small_intsets = limits.max_intset_entries < limits.max_listpack_entries;
     let mut result = match smallest {
         Some(set) if set.as_listpack().is_some() => Set::for_members(b"", 0, limits),
-        Some(set) if set.as_intset().is_none() && small_intsets => Set::for_members(b"", 0, limits),
         _ => Set::new(),
     };
     let mut scratch = [0; INTEGER_BYTES_MAX];
     intersect(sets, |member| result.add(member.text(&mut scratch), limits));
     result.prefer_intset(limits);
+    // From a table, more integers than an intset may have become a listpack if that may have them.
+    let from_table = smallest.is_some_and(|set| set.encoding() == "hashtable");
+    if from_table && result.encoding() == "hashtable" && result.len() <= limits.max_listpack_entries
+    {
+        let mut small = Set::for_members(b"", 0, limits);
+        for member in &result {
+            small.add(member.text(&mut scratch), limits);
+        }
+        return small;
+    }
     result
 }
 
