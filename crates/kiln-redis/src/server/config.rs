@@ -87,7 +87,9 @@ fn set(context: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) 
         if !(reason.starts_with("can't set") || reason == "duplicate parameter") {
             return refused(&error);
         }
-        let typed = pairs.iter().find(|(word, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+        let is_name = |(word, _): &&(&[u8], &[u8])| word.eq_ignore_ascii_case(name.as_bytes());
+        let mut typed = pairs.iter().filter(is_name);
+        let typed = if reason == "duplicate parameter" { typed.next_back() } else { typed.next() };
         let typed = typed.map_or_else(|| (*name).to_owned(), |(word, _)| echo(word));
         let text = format!("ERR {error}");
         CommandError::owned(text.replacen(&format!("'{name}'"), &format!("'{typed}'"), 1))
