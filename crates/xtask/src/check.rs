@@ -54,7 +54,13 @@ pub(crate) fn run(repo: &Repo, options: Options) -> Result<bool> {
     } else {
         let mut clippy = repo.cargo(&["clippy"]);
         check("clippy", repo::run(clippy.args(everything).args(["--", "-D", "warnings"])));
-        let mut doc = repo.cargo(&["doc", "--workspace", "--no-deps", "--no-default-features"]);
+        let mut doc = repo.cargo(&[
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+            "--no-default-features",
+        ]);
         check("doc", repo::run(doc.env("RUSTDOCFLAGS", "-D warnings")));
         check("docs/commands.md", command_docs(repo, options.bless));
     }
