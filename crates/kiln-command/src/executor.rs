@@ -178,10 +178,16 @@ impl Executor {
             for key in &self.keys {
                 keyspace.prefetch_shard(key.place.shard);
             }
-            for key in &self.keys {
+            // A key that repeats is on its way already, and a look takes the shard's lock: of a hot
+            // key that is the one line which all workers want.
+            let distinct = || {
+                let mut last = None;
+                self.keys.iter().filter(move |key| last.replace(key.place) != Some(key.place))
+            };
+            for key in distinct() {
                 keyspace.prefetch_bucket(key.place.shard, db, key.place.hash);
             }
-            for key in &self.keys {
+            for key in distinct() {
                 keyspace.prefetch_entry(key.place.shard, db, key.place.hash);
             }
         }
