@@ -128,8 +128,8 @@ fn main() {
 
 fn scaling(options: &Options) {
     println!(
-        "| command | ns alone | ns together | scaling | limit | scaling by wall | overlap | parks per million \
-         | hold in batches: median, p99 | hold cold: median, p99 |\n\
+        "| command | ns alone | ns together | scaling | limit | scaling by wall | overlap \
+         | parks per million | hold in batches: median, p99 | hold cold: median, p99 |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
     let mut servers: Option<(&str, [Server; 2])> = None;
@@ -176,8 +176,8 @@ fn scaling(options: &Options) {
     }
     println!("\nAll {SHARD_COUNT} shards taken and given back: {} ns", all_shards().show());
     println!(
-        "\n| command | shards of a hold | a shard is taken | wait, ns | lost | lost with four times \
-         the shards | a hot key saturates at, threads |\n\
+        "\n| command | shards of a hold | a shard is taken | wait, ns | lost | lost with four \
+         times the shards | a hot key saturates at, threads |\n\
          | --- | --- | --- | --- | --- | --- | --- |"
     );
     for (name, shards, cycle_ns, hold) in models {
