@@ -103,7 +103,6 @@ fn server_parts(repo: &Repo, venv: &Venv, report: &mut Report) {
     let mut differential = repo.command(built.join("differential"));
     differential.arg("--kiln").arg(&kiln).arg("--peer").arg(&venv.redis_server);
     differential.args(["--commands", DIFFERENTIAL_COMMANDS, "--seed", DIFFERENTIAL_SEED]);
-    differential.args(["--known-only", "yes"]);
     report.part("differential", &spell(&differential), || {
         run_counted(&mut differential, Words::Differential)
     });
