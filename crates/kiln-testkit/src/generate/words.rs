@@ -119,7 +119,7 @@ const JUNK: [&[u8]; 16] = [
     b"COUNT",
     b"-1",
     b"\r\n",
-    // `strcoll`, by which SORT ALPHA compares, sees no difference behind a NUL: none is equal so far.
+    // What stands before the NUL is unique: `strcoll`, by which SORT ALPHA compares, stops there.
     b"z\0z",
     b"WITHSCORES",
     b"9223372036854775808",
