@@ -156,6 +156,7 @@ impl Executor {
         self.keys.clear();
         // Pipelines repeat commands: the last one's name is compared before the table is asked.
         let mut last: Option<(&[u8], Command)> = None;
+        let mut values_apart = false;
         for index in start..end {
             let args = batch.args(index, buf);
             let name = args.get(0);
@@ -168,6 +169,7 @@ impl Executor {
             let first_key = self.keys.len();
             if let Some(command) = command {
                 place_keys(command, &args, &mut self.keys);
+                values_apart |= command.values_apart;
                 last = (!command.is_subcommand).then_some((name, command));
             }
             self.window.push(Planned { command, first_key, end_key: self.keys.len() });
@@ -189,6 +191,11 @@ impl Executor {
             }
             for key in distinct() {
                 keyspace.prefetch_entry(key.place.shard, db, key.place.hash);
+            }
+            if values_apart {
+                for key in distinct() {
+                    keyspace.prefetch_value(key.place.shard, db, key.place.hash);
+                }
             }
         }
     }
@@ -743,14 +750,13 @@ fn make_room(server: &Server, worker: &mut Worker, limit: u64, now: UnixMs) -> b
             return true; // Enough for one command: progress is made, the next one goes on.
         }
         let Worker { settings, pool, rng, effects, .. } = worker;
-        match evict_one(&server.keyspace, settings, pool, now, rng, effects) {
-            Evicted::Key => {
-                worker.stats.evicted_keys.add(1);
-                tries += 1;
-            }
-            Evicted::Nothing => return tries > 0,
-        }
-        flush_effects(server, worker);
+        let Evicted::Key(locked) = evict_one(&server.keyspace, settings, pool, now, rng, effects)
+        else {
+            return false;
+        };
+        settle(server, worker, locked, now);
+        worker.stats.evicted_keys.add(1);
+        tries += 1;
     }
     true
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use kiln_resp::Args;
 
 use crate::error::{CommandError, echo};
-use crate::spec::{CommandFlags, CommandSpec};
+use crate::spec::{CommandFlags, CommandSpec, Group};
 
 /// Position of a command in the table: an index into per-command statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +20,8 @@ pub struct Command {
     pub id: CommandId,
     /// Whether its name has two words.
     pub is_subcommand: bool,
+    /// Whether it is about values that have allocations of their own, worth a prefetch.
+    pub values_apart: bool,
 }
 
 /// Slots of the name index; a power of two, a few times the number of commands.
@@ -50,6 +52,10 @@ impl CommandTable {
                 spec,
                 id: CommandId(index as u16),
                 is_subcommand: spec.container_name().is_some(),
+                values_apart: matches!(
+                    spec.group,
+                    Group::List | Group::Set | Group::Hash | Group::SortedSet
+                ),
             })
             .collect();
         let names = commands.iter().map(|command| command.spec.name.to_owned()).collect();

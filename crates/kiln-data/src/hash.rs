@@ -139,6 +139,15 @@ impl Default for Hash {
 }
 
 impl Hash {
+    /// Starts loading what a first look at the value reads.
+    #[inline]
+    pub fn prefetch(&self) {
+        match &self.repr {
+            Repr::Listpack(pack) | Repr::ListpackEx(pack) => pack.prefetch(),
+            Repr::Table(fields) => kiln_base::prefetch::read(&raw const **fields),
+        }
+    }
+
     /// An empty hash.
     pub fn new() -> Hash {
         Hash { repr: Repr::Listpack(Listpack::new()) }

@@ -58,6 +58,12 @@ impl std::fmt::Debug for Intset {
 }
 
 impl Intset {
+    /// Starts loading the first bytes.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.buf.prefetch();
+    }
+
     /// An empty set.
     pub fn new() -> Intset {
         Intset { buf: ThinBuf::new(&[&0_u32.to_le_bytes()]) }

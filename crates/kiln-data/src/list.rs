@@ -135,6 +135,15 @@ impl Default for List {
 }
 
 impl List {
+    /// Starts loading what a first look at the value reads.
+    #[inline]
+    pub fn prefetch(&self) {
+        match self {
+            List::Listpack(pack) => pack.prefetch(),
+            List::Quicklist(list) => kiln_base::prefetch::read(&raw const **list),
+        }
+    }
+
     /// An empty list.
     pub fn new() -> List {
         List::Listpack(Listpack::new())

@@ -168,6 +168,12 @@ impl PartialEq for Listpack {
 impl Eq for Listpack {}
 
 impl Listpack {
+    /// Starts loading the first bytes.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.buf.prefetch();
+    }
+
     /// An empty listpack.
     pub fn new() -> Listpack {
         Listpack { buf: ThinBuf::new(&[&[0, 0, END]]) }

@@ -87,6 +87,16 @@ impl Default for Set {
 }
 
 impl Set {
+    /// Starts loading what a first look at the value reads.
+    #[inline]
+    pub fn prefetch(&self) {
+        match &self.repr {
+            Repr::Intset(ints) => ints.prefetch(),
+            Repr::Listpack(pack) => pack.prefetch(),
+            Repr::Table(table) => kiln_base::prefetch::read(&raw const **table),
+        }
+    }
+
     /// An empty set, to begin with an intset.
     pub fn new() -> Set {
         Set { repr: Repr::Intset(Intset::new()) }

@@ -63,6 +63,13 @@ impl ThinBuf {
         buf
     }
 
+    /// Starts loading the first bytes; reads nothing, not even the length.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        kiln_base::prefetch::read(self.data.as_ptr());
+        kiln_base::prefetch::read(self.data.as_ptr().wrapping_add(64));
+    }
+
     /// Bytes in the buffer, the length prefix included.
     #[inline]
     pub(crate) fn len(&self) -> usize {

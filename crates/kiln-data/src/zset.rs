@@ -140,6 +140,15 @@ impl ZSet {
         })
     }
 
+    /// Starts loading what a first look at the value reads.
+    #[inline]
+    pub fn prefetch(&self) {
+        match &self.0 {
+            Encoding::Listpack(pack) => pack.prefetch(),
+            Encoding::Tree(big) => kiln_base::prefetch::read(&raw const **big),
+        }
+    }
+
     /// The set that a listpack from outside holds, or `None` if it is no sorted set: an even number
     /// of entries, each second one a score, all in order, no member twice. Converts beyond the
     /// limit of entries. O(n).

@@ -725,6 +725,16 @@ unsafe impl Item for Entry {
     }
 
     #[inline]
+    unsafe fn prefetch_value(pointer: NonNull<u8>) {
+        // SAFETY: `from_raw` makes a second owner, which `ManuallyDrop` keeps from dropping; the
+        // caller passes a live entry that nobody changes.
+        let entry = std::mem::ManuallyDrop::new(unsafe { Self::from_raw(pointer) });
+        if let Some(object) = entry.as_object() {
+            object.prefetch();
+        }
+    }
+
+    #[inline]
     unsafe fn key_of<'a>(pointer: NonNull<u8>) -> &'a [u8] {
         // SAFETY: the caller passes a live entry.
         unsafe { key_at(pointer) }

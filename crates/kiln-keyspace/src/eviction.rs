@@ -17,7 +17,7 @@ use rand::rngs::SmallRng;
 use crate::effects::Effects;
 use crate::entry::Entry;
 use crate::event::Event;
-use crate::keyspace::{Keyspace, Shards};
+use crate::keyspace::{Keyspace, Locked, Shards};
 use crate::settings::{EvictionPolicy, LfuSettings, Settings};
 use crate::shard::{SHARD_COUNT, ShardId};
 use crate::view::View;
@@ -28,10 +28,9 @@ const LFU_INIT: u32 = 5;
 const TRIES_MAX: usize = 2 * SHARD_COUNT;
 
 /// What [`evict_one`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evicted {
-    /// A key is gone.
-    Key,
+pub enum Evicted<'k> {
+    /// A key is gone. Its shard is still held, for the journal.
+    Key(Locked<'k>),
     /// No key qualifies under the policy.
     Nothing,
 }
@@ -106,14 +105,14 @@ impl EvictionPool {
 }
 
 /// Removes one key as `settings.policy` says. Takes one shard at a time; the caller holds none.
-pub fn evict_one(
-    keyspace: &Keyspace,
+pub fn evict_one<'k>(
+    keyspace: &'k Keyspace,
     settings: &Settings,
     pool: &mut EvictionPool,
     now: UnixMs,
     rng: &mut SmallRng,
     effects: &mut Effects,
-) -> Evicted {
+) -> Evicted<'k> {
     if settings.policy == EvictionPolicy::NoEviction {
         return Evicted::Nothing;
     }
@@ -130,13 +129,10 @@ pub fn evict_one(
         while let Some(best) = pool.0.pop() {
             let mut locked = keyspace.lock(Shards::One(best.shard), LockMode::Exclusive);
             let mut view = View::new(locked.hold(), best.db, now, settings, effects);
-            if view.remove(&best.key).is_some_and(|entry| {
-                view.discard(entry);
-                true
-            }) {
+            if view.delete(&best.key) {
                 view.journal_del(&best.key);
                 view.changed(&best.key, Event::Evicted);
-                return Evicted::Key;
+                return Evicted::Key(locked);
             }
         }
         sampled = 0;

@@ -168,6 +168,12 @@ impl Keyspace {
         self.peek(shard, |state| state.db(db).table.prefetch_item(hash));
     }
 
+    /// Starts loading what the value of that entry points to; the entry is best in the cache.
+    #[inline]
+    pub fn prefetch_value(&self, shard: ShardId, db: usize, hash: u64) {
+        self.peek(shard, |state| state.db(db).table.prefetch_value(hash));
+    }
+
     /// Looks at a shard if that needs no waiting.
     #[inline]
     fn peek(&self, shard: ShardId, look: impl FnOnce(&ShardState)) {

@@ -19,6 +19,17 @@ pub enum Object {
 }
 
 impl Object {
+    /// Starts loading what a first look at the value reads.
+    #[inline]
+    pub fn prefetch(&self) {
+        match self {
+            Self::List(list) => list.prefetch(),
+            Self::Set(set) => set.prefetch(),
+            Self::Hash(hash) => hash.prefetch(),
+            Self::SortedSet(zset) => zset.prefetch(),
+        }
+    }
+
     /// The name of the type, as TYPE reports it.
     pub fn type_name(&self) -> &'static str {
         match self {
