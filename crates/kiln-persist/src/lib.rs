@@ -1,7 +1,7 @@
 //! Values in the formats of Redis.
 //!
-//! [`dump()`] and [`restore`] are the payload of DUMP and RESTORE: one value as an RDB file holds it,
-//! with a version and a checksum behind it. This crate knows no command and no socket; it turns
+//! [`dump()`] and [`restore`] are the payload of DUMP and RESTORE: one value as an RDB file holds
+//! it, with a version and a checksum behind it. This crate knows no command and no socket; it turns
 //! entries into bytes and untrusted bytes into values.
 //!
 //! Left out so far: RDB files, the AOF and snapshots; streams and modules; the encodings that
