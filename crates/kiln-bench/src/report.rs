@@ -157,9 +157,10 @@ impl ServerInfo {
         format!("{} {}", self.kind.name(), self.version)
     }
 
-    /// For the results file.
+    /// For the results file; of the binary only its name, since folders differ between machines.
     pub fn to_json(&self) -> Value {
-        json!({ "name": self.kind.name(), "version": self.version, "binary": self.binary })
+        let binary = self.binary.rsplit('/').next();
+        json!({ "name": self.kind.name(), "version": self.version, "binary": binary })
     }
 }
 
