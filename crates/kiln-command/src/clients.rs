@@ -37,6 +37,8 @@ pub struct ClientInfo {
     pub db: usize,
     /// Queued commands of an open transaction, -1 without one.
     pub multi: i64,
+    /// Memory of those commands.
+    pub multi_bytes: usize,
     /// Number of watched keys.
     pub watch: usize,
     /// The transaction must fail: a watched key has changed or a command was refused.

@@ -1021,8 +1021,3 @@ pub fn quote(word: &[u8], line: &mut Vec<u8>) {
     }
     line.push(b'"');
 }
-
-/// Words of a queued command, for the accounting of memory.
-pub fn queued_bytes(session: &Session) -> usize {
-    session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
-}

@@ -24,8 +24,8 @@ mod table;
 pub use context::Context;
 pub use error::{CommandError, CommandResult, echo};
 pub use executor::{
-    Executor, Progress, begin, queued_bytes, quote, reply_after_wait, stop_waiting, sweep_shard,
-    unwatch_all, watch,
+    Executor, Progress, begin, quote, reply_after_wait, stop_waiting, sweep_shard, unwatch_all,
+    watch,
 };
 pub use host::{Host, HostFigures};
 pub use kiln_keyspace::{

@@ -100,6 +100,7 @@ impl Session {
         info.db = self.db;
         info.resp = if self.protocol == Protocol::Resp3 { 3 } else { 2 };
         info.multi = transaction.map_or(-1, |open| open.queued.len() as i64);
+        info.multi_bytes = transaction.map_or(0, |open| open.bytes);
         info.dirty = transaction.is_some_and(|open| open.failed);
         info.watch = self.watched.len();
     }

@@ -157,6 +157,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     client.net_input_bytes.fetch_add(count as u64, Ordering::Relaxed);
                     self.shared.borrow().worker.stats.net_input_bytes.add(count as u64);
                     client.last_interaction_ms.store(now_ms(), Ordering::Relaxed);
+                    client.query_bytes.store(self.input.len().max(count), Ordering::Relaxed);
+                    client.query_capacity.store(self.input.capacity(), Ordering::Relaxed);
                     if self.input.is_empty() {
                         return Ok(self.execute_read_buf(count));
                     }

@@ -130,7 +130,7 @@ pub(super) fn line(client: &Client, commands: &CommandTable, now: UnixMs) -> Str
     let output = load(&client.output_bytes);
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
-         multi={} watch={} qbuf={} qbuf-free={} argv-mem=0 multi-mem=0 rbs={} rbp=0 obl={} oll=0 \
+         multi={} watch={} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp=0 obl={} oll=0 \
          omem={} tot-mem={} events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={} \
          io-thread={} tot-net-in={} tot-net-out={} tot-cmds={}",
         client.id,
@@ -146,10 +146,11 @@ pub(super) fn line(client: &Client, commands: &CommandTable, now: UnixMs) -> Str
         info.watch,
         query,
         capacity.saturating_sub(query),
+        info.multi_bytes,
         output,
         output,
         output,
-        capacity + output + size_of::<Client>(),
+        capacity + output + info.multi_bytes + size_of::<Client>(),
         command,
         info.user,
         info.resp,
