@@ -69,14 +69,18 @@ def test_prompt_on_a_terminal(server, tmp_path):
             said += os.read(terminal, 4096)
         said = said.split(text, 1)[1]
 
+    # redis-cli throws away what was typed before it shows a prompt, so each line waits for one.
+    prompt = b"127.0.0.1:%d> " % server.port
     try:
-        read_until(b"127.0.0.1:%d> " % server.port)
+        read_until(prompt)
         os.write(terminal, b"SET ")
         read_until(b"key value")  # The hint.
         os.write(terminal, b"k typed\r")
         read_until(b"OK")
+        read_until(prompt)
         os.write(terminal, b"help get\r")
         read_until(b"summary:")
+        read_until(prompt)
         os.write(terminal, b"exit\r")
     finally:
         os.close(terminal)
