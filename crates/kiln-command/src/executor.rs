@@ -8,8 +8,9 @@
 //!
 //! A batch is cut into windows of [`WINDOW`] commands. For a window the executor computes what
 //! each command is and where its keys live, then asks the processor for all shards, all buckets
-//! and all entries before it runs the first command: three cache misses for each cold key, which
-//! one after another would be most of a pipelined command's time, overlap.
+//! and all entries (and what the entries of lists, sets, hashes and sorted sets point to) before it
+//! runs the first command: three or four cache misses for each cold key, which one after another
+//! would be most of a pipelined command's time, overlap.
 //!
 //! Lock protocol: see `kiln_keyspace::Keyspace`; its rules 3 to 5 are kept here. Waiting clients:
 //! see `blocking.rs`. A handler that fails leaves no trace: its reply is cut off, and by the rule

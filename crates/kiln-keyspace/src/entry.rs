@@ -405,22 +405,7 @@ impl Entry {
             self.note_crowding();
         } else if at.is_some() {
             let access = self.access();
-            let body = self.take_body();
-            let new = {
-                let key = self.key();
-                let scratch;
-                let body = match body {
-                    Taken::Int(number) => Body::Int(number),
-                    Taken::Shared(value) => Body::Shared(value),
-                    Taken::Object(object) => Body::Object(object),
-                    Taken::Inline { bytes, raw } => {
-                        scratch = bytes;
-                        let len = scratch.len();
-                        Body::Inline { parts: [&scratch, &[]], len, capacity: len, raw }
-                    }
-                };
-                Self::build(key, true, at, access, body)
-            };
+            let new = self.take_body().into_entry(self.key(), at, access);
             self.forget_body_and_assign(new);
         }
     }
@@ -430,19 +415,8 @@ impl Entry {
     pub fn with_key(mut self, key: &[u8], expire_at_ms: Option<UnixMs>) -> Self {
         let access = self.access();
         let body = self.take_body();
-        self.leave_int();
-        let scratch;
-        let body = match body {
-            Taken::Int(number) => Body::Int(number),
-            Taken::Shared(value) => Body::Shared(value),
-            Taken::Object(object) => Body::Object(object),
-            Taken::Inline { bytes, raw } => {
-                scratch = bytes;
-                let len = scratch.len();
-                Body::Inline { parts: [&scratch, &[]], len, capacity: len, raw }
-            }
-        };
-        Self::build(key, expire_at_ms.is_some(), expire_at_ms, access, body)
+        self.free_shell();
+        body.into_entry(key, expire_at_ms, access)
     }
 
     /// A copy of the value under another key.
@@ -586,7 +560,7 @@ impl Entry {
         *self = new;
     }
 
-    /// Moves the body out. The caller must next call `leave_int` or `forget_body_and_assign`:
+    /// Moves the body out. The caller must next call `free_shell` or `forget_body_and_assign`:
     /// until then the entry still claims a body that it no longer owns.
     fn take_body(&mut self) -> Taken {
         let body = self.body();
@@ -604,7 +578,7 @@ impl Entry {
     }
 
     /// Frees the allocation of an entry whose body was taken, without dropping the body.
-    fn leave_int(self) {
+    fn free_shell(self) {
         let layout = self.layout();
         let pointer = self.0;
         std::mem::forget(self);
@@ -613,7 +587,7 @@ impl Entry {
     }
 
     fn forget_body_and_assign(&mut self, new: Self) {
-        std::mem::replace(self, new).leave_int();
+        std::mem::replace(self, new).free_shell();
     }
 
     /// Allocates and fills an entry.
@@ -689,6 +663,23 @@ enum Taken {
     Inline { bytes: Vec<u8>, raw: bool },
     Shared(Arc<Vec<u8>>),
     Object(Object),
+}
+
+impl Taken {
+    /// An entry that holds it.
+    fn into_entry(self, key: &[u8], expire_at_ms: Option<UnixMs>, access: u32) -> Entry {
+        let build =
+            |body: Body<'_>| Entry::build(key, expire_at_ms.is_some(), expire_at_ms, access, body);
+        match self {
+            Self::Int(number) => build(Body::Int(number)),
+            Self::Shared(value) => build(Body::Shared(value)),
+            Self::Object(object) => build(Body::Object(object)),
+            Self::Inline { bytes, raw } => {
+                let len = bytes.len();
+                build(Body::Inline { parts: [&bytes, &[]], len, capacity: len, raw })
+            }
+        }
+    }
 }
 
 impl Drop for Entry {

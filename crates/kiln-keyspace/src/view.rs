@@ -700,19 +700,9 @@ impl<'v> View<'v> {
         ShardId::all().filter(|shard| self.hold.shards().contains(*shard))
     }
 
-    /// Number of entries of database `db` in the held shards, expired ones included.
-    pub fn db_len(&self, db: usize) -> usize {
-        self.held_shards().map(|shard| self.hold.state(shard).db(db).table.len()).sum()
-    }
-
     /// Number of entries of the view's database in one shard, expired ones included.
     pub fn shard_len(&self, shard: ShardId) -> usize {
         self.table(shard).len()
-    }
-
-    /// Number of entries of `db` in the held shards that have an expiry time.
-    pub fn volatile_len(&self, db: usize) -> usize {
-        self.held_shards().map(|shard| self.hold.state(shard).db(db).volatile_count).sum()
     }
 
     /// What database `db` has in a held shard, for INFO.
