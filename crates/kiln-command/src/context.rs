@@ -2,14 +2,16 @@
 
 use kiln_base::clock::UnixMs;
 use kiln_base::sync::LockMode;
-use kiln_keyspace::{Hold, ShardId, Shards, View};
+use kiln_keyspace::{Hold, ShardId, Shards, Space, View, shard_of};
+use kiln_resp::Args;
 
 use crate::blocking::{Block, TimeoutReply};
 use crate::executor;
 use crate::server::{Server, Worker};
 use crate::session::Session;
+use crate::table::Command;
 
-/// The window of a [`crate::Run::Connection`] handler.
+/// The window of a [`crate::Run::Connection`] or [`crate::Run::Engine`] handler.
 pub struct Context<'c> {
     /// What all workers share.
     pub server: &'c Server,
@@ -20,6 +22,8 @@ pub struct Context<'c> {
     /// The hold of the transaction that the command runs in.
     pub(crate) held: Option<Hold<'c>>,
     pub(crate) now: UnixMs,
+    /// The engine command that runs, and its words: its changes are journaled from them.
+    pub(crate) sent: Option<(Command, Args<'c>)>,
 }
 
 impl Context<'_> {
@@ -33,7 +37,41 @@ impl Context<'_> {
         self.held.is_some()
     }
 
-    /// Runs `body` on a view of `shards`, in the session's database. Within a transaction its hold
+    /// The database that keys mean: the command's hidden space, else the session's.
+    fn db(&self) -> usize {
+        let space = self.sent.and_then(|(command, _)| command.spec.space);
+        space.map_or(self.session.db, |space| space.db(self.server.keyspace.databases()))
+    }
+
+    /// Lends the shard of `key` for reading.
+    pub fn read<R>(&mut self, key: &[u8], body: impl FnOnce(&View<'_>) -> R) -> R {
+        self.with_view(Shards::One(shard_of(key)), LockMode::Shared, |view| body(view))
+    }
+
+    /// Lends the shard of `key` for a change. `body` may run beside commands on other shards, and
+    /// what it found under an earlier hold may be gone.
+    pub fn write<R>(&mut self, key: &[u8], body: impl FnOnce(&mut View<'_>) -> R) -> R {
+        self.with_view(Shards::One(shard_of(key)), LockMode::Exclusive, body)
+    }
+
+    /// The names in a hidden space, each with its entry's engine or value; one shard at a time.
+    pub fn for_each_in(
+        &mut self,
+        space: Space,
+        mut visit: impl FnMut(kiln_keyspace::EntryRef<'_>),
+    ) {
+        self.for_each_shard(|view, shard| {
+            let mut cursor = 0;
+            loop {
+                cursor = view.scan_space(space, shard, cursor, &mut visit);
+                if cursor == 0 {
+                    break true;
+                }
+            }
+        });
+    }
+
+    /// Runs `body` on a view of `shards`, in the command's database. Within a transaction its hold
     /// serves, which covers everything.
     pub fn with_view<R>(
         &mut self,
@@ -42,7 +80,7 @@ impl Context<'_> {
         body: impl FnOnce(&mut View<'_>) -> R,
     ) -> R {
         let seed = self.worker.next_seed();
-        let db = self.session.db;
+        let db = self.db();
         if let Some(hold) = &mut self.held {
             let worker = &mut *self.worker;
             let hold = hold.reborrow();
@@ -52,8 +90,15 @@ impl Context<'_> {
         let mut locked = self.server.keyspace.lock(shards, mode);
         let worker = &mut *self.worker;
         let settings = &worker.settings;
-        let view = View::new(locked.hold(), db, self.now, settings, &mut worker.effects);
-        let result = body(&mut view.with_seed(seed));
+        let mut view =
+            View::new(locked.hold(), db, self.now, settings, &mut worker.effects).with_seed(seed);
+        let result = body(&mut view);
+        if let Some((command, args)) = &self.sent {
+            let (hits, misses) = view.hits_and_misses();
+            worker.stats.keyspace_hits.add(u64::from(hits));
+            worker.stats.keyspace_misses.add(u64::from(misses));
+            executor::note_effect(worker, *command, args, self.session.db, 0);
+        }
         executor::settle(self.server, self.worker, locked, self.now);
         result
     }

@@ -29,6 +29,7 @@ use kiln_resp::{Args, Batch, ReplyBuf, ReplyWriter};
 use tokio::sync::oneshot;
 
 use crate::blocking::{BlockedClient, Outcome, Wake};
+use crate::compute::{Computing, Finish, Work};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::server::{Garbage, Server, Worker};
@@ -57,6 +58,13 @@ pub enum Progress {
         waiter: Arc<BlockedClient>,
         /// Where its reply comes from.
         receiver: oneshot::Receiver<Wake>,
+    },
+    /// The command at this index is computed elsewhere; the rest of the batch runs after it.
+    Computing {
+        /// Its index in the batch.
+        index: usize,
+        /// Where its end is heard of, for [`finish_compute`].
+        computing: Computing,
     },
     /// The command at this index must wait for the end of CLIENT PAUSE.
     Paused {
@@ -91,8 +99,14 @@ enum Step {
     Next,
     /// As `Next`, and the clock should be read again.
     Slow,
-    Block(Arc<BlockedClient>, oneshot::Receiver<Wake>),
+    Wait(Wait),
     Pause(UnixMs),
+}
+
+/// What a command that has not replied yet waits for.
+enum Wait {
+    Key(Arc<BlockedClient>, oneshot::Receiver<Wake>),
+    Compute(Computing),
 }
 
 impl Executor {
@@ -129,8 +143,11 @@ impl Executor {
                     // After a command that took long, the next ones see a new time.
                     Step::Slow => now = now_ms(),
                     Step::Next => {}
-                    Step::Block(waiter, receiver) => {
+                    Step::Wait(Wait::Key(waiter, receiver)) => {
                         return Progress::Blocked { index, waiter, receiver };
+                    }
+                    Step::Wait(Wait::Compute(computing)) => {
+                        return Progress::Computing { index, computing };
                     }
                     Step::Pause(until) => return Progress::Paused { index, until },
                 }
@@ -273,13 +290,13 @@ impl Running<'_> {
         }
         let client = &self.session.client;
         client.last_command.store(u32::from(resolved.id.0), Ordering::Relaxed);
-        let blocked = self.execute(resolved, args, out);
+        let waits = self.execute(resolved, args, out);
         let nanos = self.worker.watch.lap();
         self.worker.stats.ran(resolved.id, nanos);
         self.worker.stats.commands_processed.add(1);
         self.note_slow(resolved, args, nanos);
-        if let Some((waiter, receiver)) = blocked {
-            return Step::Block(waiter, receiver);
+        if let Some(wait) = waits {
+            return Step::Wait(wait);
         }
         self.session.after_reply(out, mark);
         if nanos > SLOW_NANOS { Step::Slow } else { Step::Next }
@@ -370,12 +387,7 @@ impl Running<'_> {
     }
 
     /// Runs a command outside or at the edge of a transaction.
-    fn execute(
-        &mut self,
-        command: Command,
-        args: &Args<'_>,
-        out: &mut ReplyBuf,
-    ) -> Option<(Arc<BlockedClient>, oneshot::Receiver<Wake>)> {
+    fn execute(&mut self, command: Command, args: &Args<'_>, out: &mut ReplyBuf) -> Option<Wait> {
         match command.spec.run {
             Run::Read(handler) => {
                 let shards = shards_of(command, args, self.places);
@@ -436,6 +448,7 @@ impl Running<'_> {
                         session: self.session,
                         held: None,
                         now: self.now,
+                        sent: None,
                     };
                     let result = handler(&mut context, args, &mut reply);
                     if result.is_err() {
@@ -445,17 +458,65 @@ impl Running<'_> {
                 };
                 self.finish(command, result, out);
                 let block = self.session.pending_block.take()?;
-                Some(BlockedClient::new(
+                let (waiter, receiver) = BlockedClient::new(
                     command,
                     args.to_owned(),
                     self.session.db,
                     self.session.protocol,
                     Shards::None,
                     block,
-                ))
+                );
+                Some(Wait::Key(waiter, receiver))
             }
+            Run::Engine(_) => self.execute_engine(command, args, out),
             Run::Container => unreachable!("resolving a container gives a subcommand or an error"),
         }
+    }
+
+    /// Runs an engine command, or sends its work to the compute pool.
+    fn execute_engine(
+        &mut self,
+        command: Command,
+        args: &Args<'_>,
+        out: &mut ReplyBuf,
+    ) -> Option<Wait> {
+        let Run::Engine(handler) = command.spec.run else {
+            unreachable!("the caller looked at the form");
+        };
+        let mut work = Work::Done;
+        self.run_engine(command, args, out, |context, reply| {
+            work = handler(context, args, reply)?;
+            Ok(())
+        });
+        match work {
+            Work::Done => None,
+            Work::Compute(job) => Some(Wait::Compute(self.server.compute.start(command, job))),
+        }
+    }
+
+    /// Runs a part of an engine command; its error is the command's reply.
+    fn run_engine(
+        &mut self,
+        command: Command,
+        args: &Args<'_>,
+        out: &mut ReplyBuf,
+        part: impl FnOnce(&mut Context<'_>, &mut ReplyWriter<'_>) -> Result<(), CommandError>,
+    ) {
+        let mark = out.mark();
+        let mut context = Context {
+            server: self.server,
+            worker: self.worker,
+            session: self.session,
+            held: None,
+            now: self.now,
+            sent: Some((command, *args)),
+        };
+        let mut reply = ReplyWriter::new(out, context.session.protocol);
+        let result = part(&mut context, &mut reply);
+        if result.is_err() {
+            reply.rollback(mark);
+        }
+        self.finish(command, result, out);
     }
 
     /// Removes what a reading command met expired, as Redis does: a shared hold could only hide it.
@@ -473,7 +534,7 @@ impl Running<'_> {
         command: Command,
         args: &Args<'_>,
         out: &mut ReplyBuf,
-    ) -> Option<(Arc<BlockedClient>, oneshot::Receiver<Wake>)> {
+    ) -> Option<Wait> {
         let shards = shards_of(command, args, self.places);
         let mut locked = self.server.keyspace.lock(shards.clone(), LockMode::Exclusive);
         let protocol = self.session.protocol;
@@ -491,7 +552,7 @@ impl Running<'_> {
                 let mut view = view(locked.hold(), self.session, self.worker, self.now);
                 waiter.wait_keys().for_each(|key| view.wait(key, &shared));
                 settle(self.server, self.worker, locked, self.now);
-                return Some((waiter, receiver));
+                return Some(Wait::Key(waiter, receiver));
             }
             Ok(Outcome::Done) => Ok(()),
             Err(error) => Err(error),
@@ -604,6 +665,7 @@ impl Running<'_> {
                     session: self.session,
                     held: Some(hold.reborrow()),
                     now: self.now,
+                    sent: None,
                 };
                 let mut reply = ReplyWriter::new(out, protocol);
                 let result = handler(&mut context, args, &mut reply);
@@ -611,6 +673,23 @@ impl Running<'_> {
                     block.on_timeout.write(&mut reply);
                 }
                 result
+            }
+            Run::Engine(handler) => {
+                let mut context = Context {
+                    server: self.server,
+                    worker: self.worker,
+                    session: self.session,
+                    held: Some(hold.reborrow()),
+                    now: self.now,
+                    sent: Some((command, *args)),
+                };
+                let mut reply = ReplyWriter::new(out, protocol);
+                match handler(&mut context, args, &mut reply) {
+                    Ok(Work::Done) => Ok(()),
+                    // Waiting inside a transaction is not possible.
+                    Ok(Work::Compute(job)) => job()(&mut context, &mut reply),
+                    Err(error) => Err(error),
+                }
             }
             Run::Container => unreachable!("resolving a container gives a subcommand or an error"),
         };
@@ -765,7 +844,13 @@ fn make_room(server: &Server, worker: &mut Worker, limit: u64, now: UnixMs) -> b
 /// Journals a command as it was sent, if it changed something and gave no effects of its own;
 /// `before` is how many changes the transaction had seen before it.
 #[inline]
-fn note_effect(worker: &mut Worker, command: Command, args: &Args<'_>, db: usize, before: u64) {
+pub(crate) fn note_effect(
+    worker: &mut Worker,
+    command: Command,
+    args: &Args<'_>,
+    db: usize,
+    before: u64,
+) {
     let effects = &mut worker.effects;
     let rewritten = std::mem::take(&mut effects.rewritten);
     if !effects.journaling || effects.dirty == before {
@@ -940,6 +1025,27 @@ pub fn reply_after_wait(
         }
     }
     session.after_reply(out, mark);
+}
+
+/// Ends a command that was computed elsewhere: commits and replies. `args` are its words.
+pub fn finish_compute(
+    server: &Server,
+    worker: &mut Worker,
+    session: &mut Session,
+    args: &Args<'_>,
+    computing: &Computing,
+    finish: Option<Finish>,
+    out: &mut ReplyBuf,
+) {
+    let (mark, command) = (out.mark(), computing.command);
+    worker.refresh(server);
+    let mut running = Running { server, worker, session, now: now_ms(), places: &[] };
+    running.run_engine(command, args, out, |context, reply| match finish {
+        Some(finish) => finish(context, reply),
+        None => Err(CommandError::text("ERR the work was lost")),
+    });
+    running.note_slow(command, args, computing.started.elapsed().as_nanos() as u64);
+    running.session.after_reply(out, mark);
 }
 
 /// Starts watching `keys` for the session.

@@ -8,6 +8,7 @@
 pub mod args;
 pub mod blocking;
 pub mod clients;
+pub mod compute;
 pub mod config;
 mod context;
 mod error;
@@ -24,8 +25,8 @@ mod table;
 pub use context::Context;
 pub use error::{CommandError, CommandResult, echo};
 pub use executor::{
-    Executor, Progress, begin, quote, reply_after_wait, stop_waiting, sweep_shard, unwatch_all,
-    watch,
+    Executor, Progress, begin, finish_compute, quote, reply_after_wait, stop_waiting, sweep_shard,
+    unwatch_all, watch,
 };
 pub use host::{Host, HostFigures};
 pub use kiln_keyspace::{

@@ -21,6 +21,7 @@ use rand::rngs::SmallRng;
 use tokio::sync::Notify;
 
 use crate::clients::{Clients, Pause};
+use crate::compute::ComputePool;
 use crate::config::value::MaxmemoryPolicy;
 use crate::config::{Config, ConfigFiles, ConfigReader, ConfigStore};
 use crate::host::Host;
@@ -113,6 +114,8 @@ pub struct Server {
     pub stats: Box<[Arc<WorkerStats>]>,
     /// Recent speeds, from those counters.
     pub rates: Rates,
+    /// Where long work runs.
+    pub compute: ComputePool,
     /// The word to stop.
     pub shutdown: Shutdown,
     /// What the binary knows.
@@ -164,6 +167,7 @@ impl Server {
             errors: ErrorStats::default(),
             stats,
             rates: Rates::default(),
+            compute: ComputePool::new(workers),
             shutdown: Shutdown::default(),
             options,
             run_id,

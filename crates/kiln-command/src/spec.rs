@@ -5,10 +5,11 @@
 //! INFO and DOCS, docs/commands.md. The handler's form carries flags: [`Run::Read`] gets a shared
 //! view and cannot write, [`Run::Write`] an exclusive one.
 
-use kiln_keyspace::View;
+use kiln_keyspace::{Space, View};
 use kiln_resp::{Args, ReplyWriter};
 
 use crate::blocking::Outcome;
+use crate::compute::EngineHandler;
 use crate::context::Context;
 use crate::error::{CommandError, CommandResult};
 
@@ -33,6 +34,8 @@ pub enum Run {
     Blocking(BlockingHandler),
     /// On the session and the server; keys only through [`Context::with_view`] and its kin.
     Connection(ConnectionHandler),
+    /// On an engine that it finds through [`Context::read`] and its kin; see `compute.rs`.
+    Engine(EngineHandler),
     /// Not at all: only its subcommands run.
     Container,
 }
@@ -121,6 +124,8 @@ bit_set! {
         READONLY = 1, "readonly";
         /// Refused when memory is full.
         DENYOOM = 2, "denyoom";
+        /// A module brings it to Redis.
+        MODULE = 3, "module";
         /// For operators.
         ADMIN = 4, "admin";
         /// Publish/subscribe.
@@ -247,7 +252,10 @@ pub enum Group {
     Set,
     SortedSet,
     String,
+    Tag,
     Transactions,
+    VectorIndex,
+    VectorSet,
 }
 
 impl Group {
@@ -265,7 +273,10 @@ impl Group {
             Self::Set => "set",
             Self::SortedSet => "sorted-set",
             Self::String => "string",
+            Self::Tag => "tag",
             Self::Transactions => "transactions",
+            Self::VectorIndex => "vector-index",
+            Self::VectorSet => "vector-set",
         }
     }
 
@@ -282,7 +293,12 @@ impl Group {
             Self::String => AclCategories::STRING,
             Self::Transactions => AclCategories::TRANSACTION,
             // SORT and WAIT are generic too, but not in @keyspace: the rows say who is.
-            Self::Cluster | Self::Generic | Self::Server => AclCategories::NONE,
+            Self::Cluster
+            | Self::Generic
+            | Self::Server
+            | Self::Tag
+            | Self::VectorIndex
+            | Self::VectorSet => AclCategories::NONE,
         }
     }
 }
@@ -418,6 +434,9 @@ pub struct CommandSpec {
     pub has_subcommands: bool,
     /// Whether these words may touch keys beyond `keys`, so that all shards must be held.
     pub touches_all: Option<fn(&Args<'_>) -> bool>,
+    /// The hidden space that its keys are names in; else they are keys of the session's database.
+    /// Only for [`Run::Engine`].
+    pub space: Option<Space>,
     /// What is journaled.
     pub journal: Journal,
     /// The version of Redis that brought it.
@@ -443,6 +462,7 @@ impl CommandSpec {
             key_finder: None,
             has_subcommands: false,
             touches_all: None,
+            space: None,
             journal: Journal::AsSent,
             since: "1.0.0",
             complexity: "O(1)",
@@ -470,6 +490,16 @@ impl CommandSpec {
     /// A command about the connection or the server.
     pub const fn connection(name: &'static str, arity: Arity, handler: ConnectionHandler) -> Self {
         Self::new(name, arity, Run::Connection(handler), CommandFlags::NONE)
+    }
+
+    /// A command that only reads engines.
+    pub const fn engine_read(name: &'static str, arity: Arity, handler: EngineHandler) -> Self {
+        Self::new(name, arity, Run::Engine(handler), CommandFlags::READONLY)
+    }
+
+    /// A command that changes engines.
+    pub const fn engine_write(name: &'static str, arity: Arity, handler: EngineHandler) -> Self {
+        Self::new(name, arity, Run::Engine(handler), CommandFlags::WRITE)
     }
 
     /// A command that only has subcommands.
@@ -523,6 +553,13 @@ impl CommandSpec {
     #[must_use]
     pub const fn touches_all(mut self, test: fn(&Args<'_>) -> bool) -> Self {
         self.touches_all = Some(test);
+        self
+    }
+
+    /// Sets the hidden space of its keys.
+    #[must_use]
+    pub const fn space(mut self, space: Space) -> Self {
+        self.space = Some(space);
         self
     }
 

@@ -419,14 +419,14 @@ impl Entry {
         body.into_entry(key, expire_at_ms, access)
     }
 
-    /// A copy of the value under another key.
+    /// A copy of the value under another key; `None` if it cannot be copied.
     #[must_use]
-    pub fn duplicate(&self, key: &[u8], expire_at_ms: Option<UnixMs>) -> Self {
+    pub fn duplicate(&self, key: &[u8], expire_at_ms: Option<UnixMs>) -> Option<Self> {
         let volatile = expire_at_ms.is_some();
         let access = self.access();
-        match self.value() {
+        Some(match self.value() {
             Value::Object(object) => {
-                Self::build(key, volatile, expire_at_ms, access, Body::Object(object.clone()))
+                Self::build(key, volatile, expire_at_ms, access, Body::Object(object.copy()?))
             }
             Value::String(StringRef::Int(number)) => {
                 Self::build(key, volatile, expire_at_ms, access, Body::Int(number))
@@ -441,7 +441,7 @@ impl Entry {
                 let body = Body::Inline { parts: [bytes, &[]], len, capacity: len, raw };
                 Self::build(key, volatile, expire_at_ms, access, body)
             }
-        }
+        })
     }
 
     /// The 24-bit access clock, an LRU time or an LFU counter as the policy has it.
@@ -859,7 +859,7 @@ mod tests {
             let mut entry = Entry::string(b"a", value, None);
             entry.set_access(77);
             entry.set_expire_at_ms(Some(9));
-            let copy = entry.duplicate(b"copy", None);
+            let copy = entry.duplicate(b"copy", None).expect("a string");
             let moved = entry.with_key(b"longer key", Some(3));
             assert_eq!((moved.key(), moved.expire_at_ms()), (&b"longer key"[..], Some(3)));
             assert_eq!((text(&moved), moved.access()), (value.to_vec(), 77));

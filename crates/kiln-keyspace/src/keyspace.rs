@@ -23,6 +23,7 @@ use kiln_base::sync::LockMode;
 use smallvec::SmallVec;
 
 use crate::shard::{SHARD_COUNT, Shard, ShardId, ShardState};
+use crate::tags::TagIndex;
 
 /// A set of shards, in lock order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,6 +112,7 @@ impl Shards {
 pub struct Keyspace {
     shards: Box<[Shard]>,
     databases: usize,
+    tags: TagIndex,
 }
 
 // SAFETY: the only field that is not `Sync` is the shards' `UnsafeCell`, which is reached only
@@ -127,12 +129,18 @@ impl Keyspace {
     /// If `databases` is 0.
     pub fn new(databases: usize) -> Self {
         assert!(databases > 0, "a keyspace has at least one database");
-        Self { shards: (0..SHARD_COUNT).map(|_| Shard::new(databases)).collect(), databases }
+        let shards = (0..SHARD_COUNT).map(|_| Shard::new(databases)).collect();
+        Self { shards, databases, tags: TagIndex::default() }
     }
 
     /// Number of databases.
     pub fn databases(&self) -> usize {
         self.databases
+    }
+
+    /// Which keys have a tag.
+    pub fn tags(&self) -> &TagIndex {
+        &self.tags
     }
 
     /// Takes `shards`, waiting for each in turn (rule 3).

@@ -5,9 +5,10 @@
 //! ├─ lock            readers-writer, taken only through `Keyspace::lock`
 //! └─ ShardState      reached only through a guard that holds the lock
 //!    ├─ first        database 0, inline: the one nearly everybody uses
-//!    ├─ rest         databases 1..n
+//!    ├─ rest         databases 1..n, then the hidden spaces that have been written to
 //!    ├─ expiry       deadlines of the keys that have one
 //!    ├─ watches      WATCHed keys and who watches them
+//!    ├─ tags         tags of the keys that have some
 //!    └─ waiters      blocked clients by key, oldest first
 //! ```
 //!
@@ -19,6 +20,7 @@ use kiln_data::table::Table;
 
 use crate::entry::Entry;
 use crate::expiry::ExpiryIndex;
+use crate::tags::Tags;
 use crate::waiters::Waiters;
 use crate::watch::Watches;
 
@@ -90,13 +92,19 @@ fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     (close > 0).then(|| &rest[..close])
 }
 
+/// What a space is before it is written to.
+static NO_DB: Db = Db::EMPTY;
+
 /// One database's part in one shard.
-#[derive(Default)]
 pub struct Db {
     /// The entries, expired ones that nobody has met yet included.
     pub table: Table<Entry>,
     /// How many of them have an expiry time.
     pub volatile_count: usize,
+}
+
+impl Db {
+    const EMPTY: Self = Self { table: Table::new(), volatile_count: 0 };
 }
 
 /// Everything a shard's lock protects. What every command touches comes first, in the cache line
@@ -106,35 +114,52 @@ pub struct ShardState {
     first: Db,
     /// Whether somebody watches or waits for a key here; looked at on every change.
     observed: bool,
-    rest: Box<[Db]>,
+    /// Whether a key here has tags; looked at on every removal.
+    tagged: bool,
+    rest: Vec<Db>,
     /// Deadlines of keys with an expiry time.
     pub expiry: ExpiryIndex,
     watches: Watches,
     waiters: Waiters,
+    tags: Tags,
 }
 
 impl ShardState {
     fn new(databases: usize) -> Self {
         Self {
-            first: Db::default(),
+            first: Db::EMPTY,
             observed: false,
-            rest: (1..databases).map(|_| Db::default()).collect(),
+            tagged: false,
+            rest: (1..databases).map(|_| Db::EMPTY).collect(),
             expiry: ExpiryIndex::default(),
             watches: Watches::default(),
             waiters: Waiters::default(),
+            tags: Tags::default(),
         }
     }
 
-    /// Database `index`.
+    /// Database `index`; a space that is not there yet is empty.
     #[inline]
     pub fn db(&self, index: usize) -> &Db {
-        if index == 0 { &self.first } else { &self.rest[index - 1] }
+        if index == 0 { &self.first } else { self.rest.get(index - 1).unwrap_or(&NO_DB) }
     }
 
     /// Database `index`, to change it.
     #[inline]
     pub fn db_mut(&mut self, index: usize) -> &mut Db {
-        if index == 0 { &mut self.first } else { &mut self.rest[index - 1] }
+        if index == 0 {
+            return &mut self.first;
+        }
+        if index > self.rest.len() {
+            self.add_spaces(index);
+        }
+        &mut self.rest[index - 1]
+    }
+
+    /// Makes databases up to `index`, which is a hidden space.
+    #[cold]
+    fn add_spaces(&mut self, index: usize) {
+        self.rest.resize_with(index, || Db::EMPTY);
     }
 
     /// Whether somebody watches or waits for a key here.
@@ -160,7 +185,25 @@ impl ShardState {
         result
     }
 
-    /// How many databases there are.
+    /// Whether a key here has tags.
+    #[inline]
+    pub fn is_tagged(&self) -> bool {
+        self.tagged
+    }
+
+    /// The tags of the keys.
+    pub fn tags(&self) -> &Tags {
+        &self.tags
+    }
+
+    /// Changes tags.
+    pub(crate) fn change_tags<R>(&mut self, change: impl FnOnce(&mut Tags) -> R) -> R {
+        let result = change(&mut self.tags);
+        self.tagged = !self.tags.is_empty();
+        result
+    }
+
+    /// How many databases there are, with the spaces that have been written to.
     pub fn db_count(&self) -> usize {
         1 + self.rest.len()
     }

@@ -23,6 +23,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::effects::{Effect, Effects, KeyEvent};
+use crate::engine::Engine;
 use crate::entry::{Entry, SHARED_MIN, StringRef, Value};
 use crate::event::Event;
 use crate::eviction::access_clock;
@@ -31,6 +32,7 @@ use crate::keyspace::Hold;
 use crate::object::Object;
 use crate::settings::Settings;
 use crate::shard::{KeyPlace, ShardId, ShardState, place_of};
+use crate::space::Space;
 use crate::waiters::Waiter;
 use crate::watch::WatchToken;
 
@@ -183,6 +185,12 @@ impl<'v> View<'v> {
         self.hold.keyspace().databases()
     }
 
+    /// Lets keys mean the names of a hidden space; returns the database before.
+    pub fn enter(&mut self, space: Space) -> usize {
+        let db = space.db(self.databases());
+        self.select(db)
+    }
+
     /// Lets keys mean database `db`, for COPY and MOVE; returns the one before.
     pub fn select(&mut self, db: usize) -> usize {
         std::mem::replace(&mut self.db, db)
@@ -305,6 +313,15 @@ impl<'v> View<'v> {
         }
     }
 
+    /// The engine at `key`, whatever its family.
+    pub fn engine(&self, key: &[u8]) -> Result<Option<&Arc<dyn Engine>>, WrongType> {
+        match self.get(key).map(EntryRef::value) {
+            None => Ok(None),
+            Some(Value::Object(Object::Engine(engine))) => Ok(Some(engine)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
     // Writing
 
     /// Makes `key` hold a string.
@@ -340,16 +357,24 @@ impl<'v> View<'v> {
         );
     }
 
-    /// Makes `key` hold an object that is not empty.
+    /// Makes `key` hold an object that is not empty; an engine may be.
     pub fn set_object(&mut self, key: &[u8], object: Object, ttl: Ttl) {
-        debug_assert!(!object.is_empty(), "an empty value must not stay in the keyspace");
+        let may_stay = matches!(object, Object::Engine(_)) || !object.is_empty();
+        debug_assert!(may_stay, "an empty value must not stay in the keyspace");
         let at = match ttl {
             Ttl::Clear => None,
             Ttl::Keep => self.peek(key).and_then(|entry| entry.expire_at_ms()),
             Ttl::At(at) => Some(at),
         };
-        if let Some(old) = self.remove(key) {
-            self.discard(old);
+        let place = self.place(key);
+        match self.take_at(place, key) {
+            Some(old) if old.is_expired(self.now) => {
+                self.drop_tags(place, key);
+                self.note_expired(place, key, old);
+            }
+            // The key stays, and its tags with it.
+            Some(old) => self.discard(old),
+            None => {}
         }
         self.insert(Entry::object(key, object, at));
     }
@@ -627,6 +652,56 @@ impl<'v> View<'v> {
         }
     }
 
+    // Tags
+
+    /// The tags of `key`, sorted; those of an expired key are none.
+    pub fn tags(&self, key: &[u8]) -> &[Box<[u8]>] {
+        let state = self.hold.state(self.place(key).shard);
+        if state.is_tagged() && self.peek(key).is_some() {
+            state.tags().get(self.db, key)
+        } else {
+            &[]
+        }
+    }
+
+    /// Gives `key`, which must exist, a tag; says whether it is new.
+    pub fn tag(&mut self, key: &[u8], tag: &[u8]) -> bool {
+        let (place, db, index) = (self.place(key), self.db, self.hold.keyspace().tags());
+        self.hold.state_mut(place.shard).change_tags(|tags| tags.add(index, db, key, tag))
+    }
+
+    /// Takes a tag from `key`; says whether it had it.
+    pub fn untag(&mut self, key: &[u8], tag: &[u8]) -> bool {
+        let place = self.live_place(key);
+        let (db, index) = (self.db, self.hold.keyspace().tags());
+        self.hold.state_mut(place.shard).change_tags(|tags| tags.remove(index, db, key, tag))
+    }
+
+    /// Takes the tags of `key` away to give them to another one with [`View::set_tags`].
+    #[must_use]
+    pub fn take_tags(&mut self, key: &[u8]) -> Vec<Box<[u8]>> {
+        let (place, db, index) = (self.place(key), self.db, self.hold.keyspace().tags());
+        let state = self.hold.state_mut(place.shard);
+        if state.is_tagged() {
+            state.change_tags(|tags| tags.take(index, db, key))
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Gives `key`, which must exist, these tags.
+    pub fn set_tags(&mut self, key: &[u8], tags: &[Box<[u8]>]) {
+        for tag in tags {
+            self.tag(key, tag);
+        }
+    }
+
+    #[cold]
+    fn drop_tags(&mut self, place: KeyPlace, key: &[u8]) {
+        let (db, index) = (self.db, self.hold.keyspace().tags());
+        self.hold.state_mut(place.shard).change_tags(|tags| tags.take(index, db, key));
+    }
+
     // Announcing
 
     /// Says that `key` was changed: watchers are touched, waiting clients become ready, an event
@@ -740,6 +815,22 @@ impl<'v> View<'v> {
         })
     }
 
+    /// As [`View::scan_shard`] in a hidden space.
+    pub fn scan_space(
+        &self,
+        space: Space,
+        shard: ShardId,
+        cursor: u64,
+        visit: &mut dyn FnMut(EntryRef<'_>),
+    ) -> u64 {
+        let db = space.db(self.databases());
+        self.hold.state(shard).db(db).table.scan(cursor, |entry| {
+            if !entry.is_expired(self.now) {
+                visit(EntryRef::new(entry));
+            }
+        })
+    }
+
     /// A random entry of the view's database in `shard`, which may be expired.
     pub fn random_in_shard(&self, shard: ShardId, rng: &mut SmallRng) -> Option<EntryRef<'_>> {
         self.hold.state(shard).db(self.db).table.random(rng).map(EntryRef::new)
@@ -748,11 +839,16 @@ impl<'v> View<'v> {
     /// Removes every key of the given databases from the held shards and touches their watchers.
     /// Returns what held them, which the caller frees after the locks are gone.
     pub fn flush(&mut self, dbs: std::ops::Range<usize>) -> Flushed {
-        let now = self.now;
+        let (now, index) = (self.now, self.hold.keyspace().tags());
         let shards: Vec<_> = self.held_shards().collect();
         let mut flushed = Flushed::default();
         for shard in shards {
             let state = self.hold.state_mut(shard);
+            // Spaces that nobody has written to need not be made for this.
+            let dbs = dbs.start..dbs.end.min(state.db_count());
+            if state.is_tagged() {
+                state.change_tags(|tags| tags.clear(index, &dbs));
+            }
             for db in dbs.clone() {
                 touch_existing(state, db, now);
                 let part = state.db_mut(db);
@@ -780,10 +876,13 @@ impl<'v> View<'v> {
     /// Exchanges two databases in the held shards, touches the watchers of keys in either, and
     /// readies waiters whose key appears by it.
     pub fn swap_dbs(&mut self, a: usize, b: usize) {
-        let now = self.now;
+        let (now, index) = (self.now, self.hold.keyspace().tags());
         let shards: Vec<_> = self.held_shards().collect();
         for shard in shards {
             let state = self.hold.state_mut(shard);
+            if state.is_tagged() && a != b {
+                state.change_tags(|tags| tags.swap_dbs(index, a, b));
+            }
             touch_existing(state, a, now);
             touch_existing(state, b, now);
             state.swap_dbs(a, b);
@@ -922,8 +1021,9 @@ impl<'v> View<'v> {
         &self.hold.state(shard).db(self.db).table
     }
 
+    /// Whether subscribers hear of such an event; of what happens in a hidden space they do not.
     fn wants(&self, event: Event) -> bool {
-        self.effects.notify_classes & event.class().0 != 0
+        self.effects.notify_classes & event.class().0 != 0 && self.db < self.databases()
     }
 
     fn clock(&self, old: Option<u32>) -> u32 {
@@ -1005,6 +1105,15 @@ impl<'v> View<'v> {
     }
 
     fn remove_at(&mut self, place: KeyPlace, key: &[u8]) -> Option<Entry> {
+        let entry = self.take_at(place, key)?;
+        if self.hold.state(place.shard).is_tagged() {
+            self.drop_tags(place, key);
+        }
+        Some(entry)
+    }
+
+    /// As `remove_at`, but the tags of the key stay.
+    fn take_at(&mut self, place: KeyPlace, key: &[u8]) -> Option<Entry> {
         let db = self.db;
         let state = self.hold.state_mut(place.shard);
         let entry = state.db_mut(db).table.remove(place.hash, key)?;
@@ -1081,6 +1190,7 @@ impl<'v> View<'v> {
             }
         }
         if expired {
+            self.drop_tags(place, key);
             self.effects.expired += 1;
             self.event(key, Event::Expired);
         }

@@ -20,8 +20,10 @@ use kiln_base::clock::{UnixMs, now_ms};
 use kiln_base::sync::atomic::Ordering;
 use kiln_command::blocking::{BlockedClient, Wake};
 use kiln_command::clients::Client;
+use kiln_command::compute::{Computing, Finish};
 use kiln_command::{
-    CommandError, Progress, Server, Session, reply_after_wait, stop_waiting, unwatch_all,
+    CommandError, Progress, Server, Session, finish_compute, reply_after_wait, stop_waiting,
+    unwatch_all,
 };
 use kiln_resp::{Batch, Parser, ParserLimits, ProtocolError, ReplyBuf, ReplyWriter};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -96,6 +98,11 @@ enum After {
         waiter: Arc<BlockedClient>,
         receiver: oneshot::Receiver<Wake>,
     },
+    Compute {
+        batch: Batch,
+        index: usize,
+        computing: Computing,
+    },
     Pause {
         batch: Batch,
         index: usize,
@@ -124,6 +131,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     }
                     After::Block { batch, index, waiter, receiver } => {
                         self.wait(waiter, receiver).await?;
+                        self.resume(batch, index + 1)
+                    }
+                    After::Compute { batch, index, mut computing } => {
+                        let finish = self.computed(&mut computing).await?;
+                        self.finish_compute(&batch, index, &computing, finish);
                         self.resume(batch, index + 1)
                     }
                     After::Pause { batch, index, until } => {
@@ -203,7 +215,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 }
             }
             // The batch and its bytes wait with the connection.
-            Progress::Blocked { .. } | Progress::Paused { .. } => self.input.extend_from_slice(buf),
+            Progress::Blocked { .. } | Progress::Computing { .. } | Progress::Paused { .. } => {
+                self.input.extend_from_slice(buf);
+            }
             Progress::Close => return After::Close,
         }
         let taken =
@@ -234,7 +248,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 consume(&mut self.input, batch.consumed());
                 None
             }
-            Progress::Blocked { .. } | Progress::Paused { .. } => Some(std::mem::take(batch)),
+            Progress::Blocked { .. } | Progress::Computing { .. } | Progress::Paused { .. } => {
+                Some(std::mem::take(batch))
+            }
             Progress::Close => return After::Close,
         };
         drop(shared);
@@ -269,6 +285,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             Progress::Blocked { index, waiter, receiver } => {
                 *self.session.client.blocked.lock() = Some(Arc::clone(&waiter));
                 return After::Block { batch: batch(), index, waiter, receiver };
+            }
+            Progress::Computing { index, computing } => {
+                return After::Compute { batch: batch(), index, computing };
             }
             Progress::Paused { index, until } => {
                 return After::Pause { batch: batch(), index, until };
@@ -388,6 +407,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     fn stop_waiting(&self, waiter: &Arc<BlockedClient>) {
         *self.session.client.blocked.lock() = None;
         stop_waiting(self.server, &mut self.shared.borrow_mut().worker, waiter);
+    }
+
+    /// Waits for the end of a computation. The end of the input does not stop it: what was asked
+    /// for is done, and may yet be read.
+    async fn computed(&mut self, computing: &mut Computing) -> Result<Option<Finish>, End> {
+        let client = Arc::clone(&self.session.client);
+        let mut open = true;
+        loop {
+            tokio::select! {
+                biased;
+                finish = computing.done() => return Ok(finish),
+                () = client.woken() => {
+                    if client.is_killed() {
+                        return Err(End::Closed);
+                    }
+                }
+                more = read_more(&mut self.stream, &mut self.input), if open => {
+                    open = matches!(more, Ok(1..));
+                }
+            }
+        }
+    }
+
+    fn finish_compute(
+        &mut self,
+        batch: &Batch,
+        index: usize,
+        computing: &Computing,
+        finish: Option<Finish>,
+    ) {
+        let worker = &mut self.shared.borrow_mut().worker;
+        let (session, out) = (&mut self.session, &mut self.out);
+        let args = batch.args(index, &self.input);
+        finish_compute(self.server, worker, session, &args, computing, finish, out);
     }
 
     /// Waits for the end of CLIENT PAUSE.

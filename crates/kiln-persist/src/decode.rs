@@ -24,7 +24,6 @@ use crate::{node_kind, prefix, rdb_type};
 pub struct BadData;
 
 /// A value that was read.
-#[derive(Clone)]
 pub enum Loaded {
     /// A string.
     String(Vec<u8>),

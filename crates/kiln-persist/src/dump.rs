@@ -37,11 +37,11 @@ pub enum RestoreError {
     BadData(#[from] BadData),
 }
 
-/// The value of `entry`, without key and expiry.
-pub fn dump(entry: &Entry) -> Vec<u8> {
+/// The value of `entry`, without key and expiry; `None` if it is an engine, which has no such form
+/// yet.
+pub fn dump(entry: &Entry) -> Option<Vec<u8>> {
     let mut value = Vec::new();
-    encode::value(entry, &mut value);
-    seal(value)
+    encode::value(entry, &mut value).then(|| seal(value))
 }
 
 /// The payload of a type and a value: version and checksum put behind them. Public for the fuzzer,

@@ -17,15 +17,17 @@ use crate::{node_kind, prefix, rdb_type};
 /// Longest text that is tried as an integer: `-2147483648`.
 const INT_TEXT_MAX: usize = 11;
 
-/// Appends the type and the value of `entry`.
-pub(crate) fn value(entry: &Entry, out: &mut Vec<u8>) {
+/// Appends the type and the value of `entry`, unless it is an engine; says whether it did.
+pub(crate) fn value(entry: &Entry, out: &mut Vec<u8>) -> bool {
     match entry.value() {
         Value::String(string) => self::string(string, out),
         Value::Object(Object::List(list)) => self::list(list, out),
         Value::Object(Object::Set(set)) => self::set(set, out),
         Value::Object(Object::Hash(hash)) => self::hash(hash, out),
         Value::Object(Object::SortedSet(zset)) => self::zset(zset, out),
+        Value::Object(Object::Engine(_)) => return false,
     }
+    true
 }
 
 fn string(string: StringRef<'_>, out: &mut Vec<u8>) {

@@ -34,6 +34,7 @@ fn shown(entry: &Entry) -> (String, Vec<Vec<u8>>) {
             fields.sort();
             fields
         }
+        Value::Object(Object::Engine(_)) => unreachable!("engines have no such form"),
     };
     let mut parts = parts;
     if name.starts_with("set") {
@@ -50,7 +51,7 @@ fn restored(payload: &[u8]) -> Result<Entry, RestoreError> {
 }
 
 fn check_round_trip(entry: &Entry) {
-    let back = restored(&dump(entry)).unwrap_or_else(|error| panic!("{error}"));
+    let back = restored(&dump(entry).expect("no engine")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(shown(&back), shown(entry));
 }
 
@@ -142,7 +143,7 @@ proptest! {
                 Object::Hash(hash)
             }
         };
-        let payload = dump(&Entry::object(b"k", object, None));
+        let payload = dump(&Entry::object(b"k", object, None)).expect("no engine");
         let mut value = payload[..payload.len() - 10].to_vec();
         let at = at.index(value.len());
         value[at] = byte;

@@ -17,6 +17,7 @@ const MOVE_KEYS: &[KeySpec] =
 
 const SAME_OBJECT: CommandError =
     CommandError::text("ERR source and destination objects are the same");
+const NO_COPY: CommandError = CommandError::text("ERR not supported for this module key");
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
     CommandSpec::write("COPY", Arity::at_least(3), copy)
@@ -59,7 +60,7 @@ fn copy(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> Co
         reply.integer(0);
         return Ok(());
     };
-    let duplicate = source.duplicate(to, source.expire_at_ms());
+    let duplicate = source.duplicate(to, source.expire_at_ms()).ok_or(NO_COPY)?;
     view.select(target_db);
     let copied = replace || view.peek(to).is_none();
     if copied {

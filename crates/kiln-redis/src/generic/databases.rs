@@ -13,7 +13,7 @@ use kiln_command::{
     AclCategories, Args, Arity, CommandError, CommandFlags, CommandResult, CommandSpec,
     ConnectionHandler, Context, Garbage, Group, ReplyWriter,
 };
-use kiln_keyspace::{ShardId, Shards};
+use kiln_keyspace::{ShardId, Shards, Space};
 use rand::RngExt;
 
 /// Random keys drawn before RANDOMKEY looks for any key that has not expired.
@@ -138,8 +138,9 @@ fn flush_all(
     reply: &mut ReplyWriter<'_>,
 ) -> CommandResult {
     check_flush_mode(args)?;
-    let databases = context.server.keyspace.databases();
-    flush_range(context, 0..databases, b"FLUSHALL");
+    // The hidden spaces lie behind the databases.
+    let all = context.server.keyspace.databases() + Space::COUNT;
+    flush_range(context, 0..all, b"FLUSHALL");
     reply.ok();
     Ok(())
 }

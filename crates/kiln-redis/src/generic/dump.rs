@@ -26,6 +26,8 @@ const MIGRATE_KEYS: &[KeySpec] = &[
     },
 ];
 
+const NO_DUMP: CommandError = CommandError::text("ERR Kiln cannot dump values of this type yet");
+
 /// The word of MIGRATE behind which its options begin.
 const MIGRATE_OPTIONS: usize = 6;
 
@@ -81,7 +83,7 @@ const fn restore_spec(
 
 fn dump(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     match view.get(args.get(1)) {
-        Some(entry) => reply.bulk(&kiln_persist::dump(&entry)),
+        Some(entry) => reply.bulk(&kiln_persist::dump(&entry).ok_or(NO_DUMP)?),
         None => reply.null(),
     }
     Ok(())

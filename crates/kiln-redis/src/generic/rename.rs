@@ -1,6 +1,6 @@
 //! RENAME and RENAMENX: give a value another key.
 //!
-//! The value keeps its expiry; what was at the new key is gone.
+//! The value keeps its expiry and its tags; what was at the new key is gone.
 //!
 //! Source: the Redis documentation; replies observed on Redis 8.2.3.
 
@@ -59,9 +59,11 @@ fn rename_nx(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) 
 /// Moves the value at `from`, which exists, to another key `to`.
 fn rename_to(view: &mut View<'_>, from: &[u8], to: &[u8]) {
     view.delete(to);
+    let tags = view.take_tags(from);
     let entry = view.remove(from).expect("the caller looked");
     let expire_at_ms = entry.expire_at_ms();
     view.insert(entry.with_key(to, expire_at_ms));
+    view.set_tags(to, &tags);
     view.changed(from, Event::RenameFrom);
     view.signal(to);
     view.event(to, Event::RenameTo);

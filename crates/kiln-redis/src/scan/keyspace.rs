@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn keys_names_every_key_once() {
-        let mut server = TestServer::new();
+        let mut server = crate::testkit::server();
         let want: BTreeSet<_> = (0..3_000).map(|number| format!("key:{number}")).collect();
         for key in &want {
             server.run(&words(&format!("SET {key} v")));
@@ -261,7 +261,7 @@ mod tests {
             count in 1_usize..40,
             waves in collection::vec((any::<bool>(), 1_usize..300), 1..40),
         ) {
-            let mut server = TestServer::new();
+            let mut server = crate::testkit::server();
             let tag = if tag { "{t}" } else { "" };
             let want: BTreeSet<_> = (0..stay).map(|number| format!("{tag}stay:{number}")).collect();
             for key in &want {

@@ -148,7 +148,7 @@ fn srandmember(view: &View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) ->
 mod tests {
     use kiln_testkit::reply::Reply;
 
-    use crate::testkit::{TestServer, check};
+    use crate::testkit::check;
 
     #[test]
     fn all_members_are_popped_once() {
@@ -171,7 +171,7 @@ mod tests {
             line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
         };
         for members in ["1 2 3 4 5", "a b c d e"] {
-            let mut server = TestServer::new();
+            let mut server = crate::testkit::server();
             server.reply(&words(&format!("SADD k {members}")));
             server.reply(&words("SUNIONSTORE copy k"));
             let Reply::Array(popped) = server.reply(&words("SPOP k 2")) else {

@@ -378,7 +378,7 @@ fn in_own_order<'v>(
         Object::Set(set) => {
             set.iter().skip(range.start).take(range.len()).map(Element::Value).collect()
         }
-        Object::Hash(_) => return Err(CommandError::WrongType),
+        Object::Hash(_) | Object::Engine(_) => return Err(CommandError::WrongType),
     })
 }
 
@@ -387,7 +387,7 @@ fn elements(object: &Object) -> Result<Vec<Element<'_>>, CommandError> {
         Object::List(list) => list.iter().map(Element::Value).collect(),
         Object::Set(set) => set.iter().map(Element::Value).collect(),
         Object::SortedSet(zset) => zset.iter().map(|(member, _)| Element::Member(member)).collect(),
-        Object::Hash(_) => return Err(CommandError::WrongType),
+        Object::Hash(_) | Object::Engine(_) => return Err(CommandError::WrongType),
     })
 }
 

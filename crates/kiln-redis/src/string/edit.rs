@@ -85,7 +85,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
-    use crate::testkit::{TestServer, check};
+    use crate::testkit::check;
 
     #[test]
     fn strings_grow_in_place() {
@@ -138,7 +138,7 @@ mod tests {
     proptest! {
         #[test]
         fn edits_match_those_of_a_vec(edits in vec((any::<bool>(), length(), text()), 1..12)) {
-            let mut server = TestServer::new();
+            let mut server = crate::testkit::server();
             let mut want: Vec<u8> = Vec::new();
             for (append, offset, value) in edits {
                 let command = if append {

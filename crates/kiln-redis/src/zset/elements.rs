@@ -50,7 +50,7 @@ pub(super) mod tests {
 
     #[test]
     fn scores_are_flat_in_resp2_and_in_pairs_in_resp3() {
-        let mut server = TestServer::new();
+        let mut server = crate::testkit::server();
         let mut text = |line: &str| {
             let words: Vec<_> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
             server.run(&words).escape_ascii().to_string()

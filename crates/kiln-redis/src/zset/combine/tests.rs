@@ -6,7 +6,7 @@ use kiln_testkit::reply::Reply;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
-use crate::testkit::{TestServer, check};
+use crate::testkit::check;
 use crate::zset::elements::tests::reply;
 
 #[test]
@@ -111,7 +111,7 @@ proptest! {
         operation in prop_oneof![Just("ZUNION"), Just("ZINTER"), Just("ZDIFF")],
         aggregate in prop_oneof![Just("SUM"), Just("MIN"), Just("MAX")],
     ) {
-        let mut server = TestServer::new();
+        let mut server = crate::testkit::server();
         let mut command = vec![operation.to_owned(), inputs.len().to_string()];
         let suffix = "x".repeat(if as_trees { 70 } else { 0 });
         for (number, (elements, _, is_set)) in inputs.iter_mut().enumerate() {

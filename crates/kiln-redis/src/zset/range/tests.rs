@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
-use crate::testkit::{TestServer, check};
+use crate::testkit::check;
 use crate::zset::elements::tests::reply;
 use kiln_testkit::reply::Reply;
 
@@ -89,7 +89,7 @@ proptest! {
         (min_open, max_open) in (any::<bool>(), any::<bool>()),
         limit in vec((end(), end()), 0..2),
     ) {
-        let mut server = TestServer::new();
+        let mut server = crate::testkit::server();
         let suffix = "x".repeat(if as_tree { 70 } else { 0 });
         let name = |number: usize| format!("m{number:02}{suffix}");
         let mut add = vec!["ZADD".to_owned(), "z".to_owned()];
