@@ -1,10 +1,10 @@
 //! Kiln's load generator and its comparison with other servers.
 //!
 //! ```text
-//! compare, growth ─► server    starts a server on its cores, reads its CPU time and memory
-//!        │         └► load      drives it from other cores, measures latency
-//!        │              └► workload   the requests, built before the clock starts
-//!        └────────────► report  table, JSON, chart
+//! compare, growth, vector ─► server    starts a server on its cores, reads its CPU and memory
+//!        │                 └► load      drives it from other cores, measures latency
+//!        │                      └► workload   the requests, built before the clock starts
+//!        └────────────────────► report  table, JSON, chart
 //! ```
 //!
 //! The measure that counts is the CPU time which the *server* spends on a command. It does not
@@ -20,4 +20,5 @@ pub mod load;
 pub mod machine;
 pub mod report;
 pub mod server;
+pub mod vector;
 pub mod workload;

@@ -28,6 +28,15 @@ impl Cores {
         Cores(vec![self.0[index % self.0.len()]])
     }
 
+    /// These and `others`.
+    #[must_use]
+    pub fn and(&self, others: &Cores) -> Cores {
+        let mut cores = [self.0.as_slice(), &others.0].concat();
+        cores.sort_unstable();
+        cores.dedup();
+        Cores(cores)
+    }
+
     /// Keeps the calling thread, and threads and processes it starts, on these cores.
     pub fn pin_this_thread(&self) -> Result<()> {
         let mut set = CpuSet::new();

@@ -12,6 +12,7 @@ use kiln_bench::growth::{GrowthArgs, growth};
 use kiln_bench::load::{Fleet, Until};
 use kiln_bench::machine::Cores;
 use kiln_bench::report;
+use kiln_bench::vector::{VectorArgs, vector};
 use kiln_bench::workload::{Command, KEYS_MAX, KeySpace, Requests};
 
 /// Measures Kiln, and Valkey and Redis beside it
@@ -28,6 +29,8 @@ enum Action {
     Compare(CompareArgs),
     /// Watch latency while a server grows to millions of keys
     Growth(GrowthArgs),
+    /// Search and load vectors: recall, throughput, CPU time, latency, memory
+    Vector(VectorArgs),
     /// Load a server that is running already with one command
     Load(LoadArgs),
 }
@@ -94,6 +97,15 @@ fn main() -> Result<()> {
             print(&table)?;
             let json = run.to_json();
             tell_files(&report::keep(&args.out, &run.machine, "-growth", &json, &table, None)?);
+        }
+        Action::Vector(args) => {
+            let args = args.settled()?;
+            let run = vector(&args)?;
+            let (table, json, chart) = (run.table(), run.to_json(), run.chart());
+            print(&table)?;
+            let files =
+                report::keep(&args.out, &run.machine, "-vector", &json, &table, Some(&chart))?;
+            tell_files(&files);
         }
         Action::Load(args) => load(&args)?,
     }

@@ -109,7 +109,7 @@ const CELL_FIELDS: [&str; 14] = [
 ];
 
 /// Digits beyond the first are noise and fill the file.
-fn to_tenths(value: f64) -> f64 {
+pub(crate) fn to_tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
@@ -480,8 +480,8 @@ pub fn machine_json(machine: &Machine) -> Value {
 
 /// The middle and the ends of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
-    median: f64,
+pub(crate) struct Spread {
+    pub(crate) median: f64,
     min: f64,
     max: f64,
 }
@@ -499,7 +499,7 @@ impl std::fmt::Display for Spread {
 }
 
 /// For at least one value.
-fn spread(values: &[f64]) -> Spread {
+pub(crate) fn spread(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -512,7 +512,7 @@ fn spread(values: &[f64]) -> Spread {
 }
 
 /// Round by round; a round that one side lacks is left out.
-fn ratios(of: &[f64], to: &[f64]) -> Vec<f64> {
+pub(crate) fn ratios(of: &[f64], to: &[f64]) -> Vec<f64> {
     of.iter().zip(to).map(|(of, to)| of / to).collect()
 }
 
@@ -615,7 +615,7 @@ fn rect(kind: Kind, x: f64, y: f64, width: f64) -> String {
 }
 
 /// Colors keep apart for color-blind readers and in grey, on white as on black.
-const STYLE: &str = "<style>
+pub(crate) const STYLE: &str = "<style>
 text { font: 12px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 15px; font-weight: 600 }
 .label { text-anchor: end } .start { text-anchor: start }
@@ -628,7 +628,7 @@ text { fill: #e6edf3 } .note { fill: #8b949e }
 </style>
 ";
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 

@@ -4,7 +4,8 @@
 //! (`/proc/PID/task/*/schedstat`). The kernel brings a running thread's count up to date only at a
 //! tick, and some work goes on after the reply (Valkey frees a flushed keyspace in the background),
 //! so [`Server::idle_cpu`] waits until the server has gone idle. The split between user and system
-//! is known in ticks of 10 ms only (`/proc/PID/stat`), good enough for a share.
+//! is known in ticks of 10 ms only (`/proc/PID/stat`), good enough for a share; but it counts the
+//! threads that have ended, which the sum over threads cannot.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -169,13 +170,15 @@ pub struct CpuTime {
 
 impl CpuTime {
     /// What was used after `earlier`.
+    ///
+    /// A thread that ended in between has taken its nanoseconds along, not its milliseconds.
     #[must_use]
     pub fn since(self, earlier: CpuTime) -> CpuTime {
         CpuTime {
-            total_ns: self.total_ns - earlier.total_ns,
+            total_ns: self.total_ns.saturating_sub(earlier.total_ns),
             user_ms: self.user_ms - earlier.user_ms,
             system_ms: self.system_ms - earlier.system_ms,
-            wait_ns: self.wait_ns - earlier.wait_ns,
+            wait_ns: self.wait_ns.saturating_sub(earlier.wait_ns),
         }
     }
 }
@@ -195,7 +198,8 @@ impl Server {
     pub fn start(kind: Kind, binary: &Path, args: &ServerArgs) -> Result<Server> {
         // Bound and let go again: the kernel does not hand out the same port soon.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let folder = std::env::temp_dir().join(format!("kiln-bench-{}", std::process::id()));
+        let name = format!("kiln-bench-{}-{port}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).context("create the server's folder")?;
         let log = File::create(folder.join("log"))?;
         let mut command = Command::new(binary);
@@ -239,6 +243,16 @@ impl Server {
         self.call(&["DBSIZE"])?.parse().context("read DBSIZE")
     }
 
+    /// The reply to the one command in `request`: an array's elements as text, nested ones in a
+    /// row, or a single element.
+    pub fn ask(&mut self, request: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let admin = self.admin.as_mut().context("no connection to the server")?;
+        admin.stream.get_mut().write_all(request)?;
+        let mut elements = Vec::new();
+        admin.read_into(&mut elements)?;
+        Ok(elements)
+    }
+
     /// CPU time used until the server went idle.
     pub fn idle_cpu(&self) -> Result<CpuTime> {
         let started = Instant::now();
@@ -259,7 +273,8 @@ impl Server {
         let process = PathBuf::from(format!("/proc/{}", self.process.id()));
         let mut cpu = CpuTime::default();
         for task in fs::read_dir(process.join("task")).context("list the server's threads")? {
-            let text = fs::read_to_string(task?.path().join("schedstat"))?;
+            // A thread may end in between: Redis makes one for each VSIM.
+            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
             let (run_ns, wait_ns) = run_and_wait_ns(&text).context("read schedstat")?;
             cpu.total_ns += run_ns;
             cpu.wait_ns += wait_ns;
@@ -366,20 +381,35 @@ impl Admin {
         let mut request = Requests::new(1);
         request.push(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
         self.stream.get_mut().write_all(request.batch(0).0)?;
+        let mut elements = Vec::new();
+        self.read_into(&mut elements).with_context(|| format!("call {}", words[0]))?;
+        ensure!(elements.len() == 1, "{} replied with {} elements", words[0], elements.len());
+        Ok(String::from_utf8_lossy(&elements[0]).into_owned())
+    }
+
+    /// Reads one reply of RESP2 and adds its elements, those of nested arrays in a row.
+    fn read_into(&mut self, elements: &mut Vec<Vec<u8>>) -> Result<()> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         let (kind, text) = line.trim_end().split_at_checked(1).context("the server hung up")?;
         match kind {
-            "+" | ":" => Ok(text.to_owned()),
-            "$" | "=" => {
+            "+" | ":" => elements.push(text.as_bytes().to_vec()),
+            "$" => {
                 let length: usize = text.parse().context("read a reply's length")?;
                 let mut bytes = vec![0; length + 2];
                 self.stream.read_exact(&mut bytes)?;
                 bytes.truncate(length);
-                Ok(String::from_utf8_lossy(&bytes).into_owned())
+                elements.push(bytes);
             }
-            _ => bail!("{} replied {}", words[0], line.trim_end()),
+            "*" => {
+                let count: usize = text.parse().context("read a reply's length")?;
+                for _ in 0..count {
+                    self.read_into(elements)?;
+                }
+            }
+            _ => bail!("the server replied {}", line.trim_end()),
         }
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: builds Kiln and the load generator as users get them, makes sure that the
-//! peers are there, and hands over to `kiln-bench compare`, or `kiln-bench growth` if asked.
+//! peers are there, and hands over to `kiln-bench compare`, or `growth` or `vector` if asked.
 
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ pub(crate) fn run(repo: &Repo, args: &[&str]) -> Result<bool> {
     repo::run(&mut repo.cargo(&["build", "--release", "--package", "kiln-bench"]))?;
     let built = repo.target.join("release");
     let (action, args) = match args {
-        ["growth", args @ ..] => ("growth", args),
+        [action @ ("growth" | "vector"), args @ ..] => (*action, args),
         ["compare", args @ ..] | args => ("compare", args),
     };
     let mut bench = repo.command(built.join("kiln-bench"));
