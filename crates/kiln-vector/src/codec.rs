@@ -180,14 +180,25 @@ impl Codec {
     /// # Errors
     ///
     /// [`VectorError::Limit`] if the number of dimensions is 0 or above [`DIM_MAX`].
-    pub fn new(mut config: CodecConfig) -> Result<Codec, VectorError> {
+    pub fn new(config: CodecConfig) -> Result<Codec, VectorError> {
+        Codec::with_kernels(config, Kernels::best())
+    }
+
+    /// A codec that uses the instructions of `level`, to compare levels: all give the same.
+    /// Nothing if the processor does not have them.
+    pub fn at_level(config: CodecConfig, level: Level) -> Option<Codec> {
+        let kernels = Kernels::all().into_iter().find(|kernels| kernels.level == level)?;
+        Codec::with_kernels(config, kernels).ok()
+    }
+
+    fn with_kernels(mut config: CodecConfig, kernels: Kernels) -> Result<Codec, VectorError> {
         if config.dim == 0 || config.dim > DIM_MAX {
             return Err(VectorError::Limit(config.dim));
         }
         config.bits |= config.quantization == Quantization::Bin;
         let rotation = config.bits.then(|| Rotation::new(config.dim, config.seed));
         let code = if config.bits { code_bytes(config.dim) } else { 0 };
-        Ok(Codec { config, kernels: Kernels::best(), code, rotation })
+        Ok(Codec { config, kernels, code, rotation })
     }
 
     /// What the codec was made for; `bits` as it came out.

@@ -19,6 +19,12 @@
 //! Left out: sums in `f32` (twice as fast for whole rows, but a search reads those only to
 //! re-rank, where the memory is what it waits for), and int8 matrix instructions (AMX, SMMLA).
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 use std::sync::LazyLock;
@@ -33,8 +39,21 @@ pub(crate) type Lanes = [f64; LANES];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Level {
+    /// x86-64 with AVX-512 F, BW, VL, VNNI and VPOPCNTDQ: servers since 2019, Zen 4 and later.
+    Avx512,
+    /// x86-64 with AVX2 and FMA: nearly all since 2013.
+    Avx2,
+    /// 64-bit Arm.
+    Neon,
     /// Plain Rust for any processor.
     Scalar,
+}
+
+impl Level {
+    /// Every level that this processor can run, the best first.
+    pub fn all() -> Vec<Level> {
+        Kernels::all().iter().map(|kernels| kernels.level).collect()
+    }
 }
 
 /// See [`Kernels::join`].
@@ -76,7 +95,13 @@ const SCALAR: Kernels = Kernels {
 impl Kernels {
     /// Every level that this processor can run, the best first.
     pub(crate) fn all() -> Vec<Kernels> {
-        vec![SCALAR]
+        #[cfg(target_arch = "x86_64")]
+        let found = [avx512::kernels(), avx2::kernels()];
+        #[cfg(target_arch = "aarch64")]
+        let found = [Some(neon::kernels())];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let found = [];
+        found.into_iter().flatten().chain([SCALAR]).collect()
     }
 
     /// The best level that this processor can run, found once.
@@ -103,3 +128,6 @@ pub(crate) fn sum(lanes: &Lanes) -> f64 {
     }
     lanes[0]
 }
+
+#[cfg(test)]
+mod tests;
