@@ -12,7 +12,8 @@
 //! core could not saturate. Where the client is the limit, a fast server is woken more often for
 //! less work each time, so its advantage is understated, never overstated.
 //!
-//! A server is a process; nothing of Kiln or of a peer is linked in.
+//! A server is a process; nothing of Kiln or of a peer is linked in, but the vector library, which
+//! is also measured by itself ([`vector::library`]).
 
 pub mod compare;
 pub mod growth;

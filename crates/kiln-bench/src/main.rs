@@ -12,6 +12,7 @@ use kiln_bench::growth::{GrowthArgs, growth};
 use kiln_bench::load::{Fleet, Until};
 use kiln_bench::machine::Cores;
 use kiln_bench::report;
+use kiln_bench::vector::library::{LibraryArgs, library};
 use kiln_bench::vector::{VectorArgs, vector};
 use kiln_bench::workload::{Command, KEYS_MAX, KeySpace, Requests};
 
@@ -31,6 +32,8 @@ enum Action {
     Growth(GrowthArgs),
     /// Search and load vectors: recall, throughput, CPU time, latency, memory
     Vector(VectorArgs),
+    /// Measure the vector library by itself: beside others, under churn, on two threads
+    VectorLibrary(LibraryArgs),
     /// Load a server that is running already with one command
     Load(LoadArgs),
 }
@@ -106,6 +109,14 @@ fn main() -> Result<()> {
             let files =
                 report::keep(&args.out, &run.machine, "-vector", &json, &table, Some(&chart))?;
             tell_files(&files);
+        }
+        Action::VectorLibrary(args) => {
+            let run = library(&args)?;
+            let table = run.table();
+            print(&table)?;
+            let json = run.to_json();
+            let suffix = "-vector-library";
+            tell_files(&report::keep(&args.out, &run.machine, suffix, &json, &table, None)?);
         }
         Action::Load(args) => load(&args)?,
     }

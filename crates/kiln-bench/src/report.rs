@@ -452,9 +452,14 @@ fn json_lines(json: &Value) -> String {
 /// Who was measured where, for the top of a text.
 pub fn heading(machine: &Machine, servers: &[ServerInfo]) -> String {
     let titles: Vec<String> = servers.iter().map(ServerInfo::title).collect();
+    titled(&titles.join(", "), machine)
+}
+
+/// A title, and where it was measured.
+pub(crate) fn titled(title: &str, machine: &Machine) -> String {
     format!(
-        "# {}\n\n{}, commit {}: {}, {} cores, {:.0} GiB, Linux {}, load average {:.2} at the start\n",
-        titles.join(", "),
+        "# {title}\n\n{}, commit {}: {}, {} cores, {:.0} GiB, Linux {}, load average {:.2} at the \
+         start\n",
         machine.date,
         machine.commit,
         machine.cpu,

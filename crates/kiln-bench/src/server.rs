@@ -286,10 +286,7 @@ impl Server {
 
     /// Resident memory.
     pub fn resident_bytes(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        Ok(kib.context("read VmRSS")? * 1_024)
+        resident_bytes(self.process.id())
     }
 
     /// `used_memory`, as the server accounts it; `None` if it does not tell.
@@ -304,7 +301,8 @@ impl Server {
         Ok(value.map(|value| value.trim().to_owned()))
     }
 
-    fn call(&mut self, words: &[&str]) -> Result<String> {
+    /// Sends one command whose reply is no aggregate, and returns the reply's text.
+    pub fn call(&mut self, words: &[&str]) -> Result<String> {
         self.admin.as_mut().context("no connection to the server")?.call(words)
     }
 
@@ -346,6 +344,14 @@ impl Drop for Server {
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Resident memory of a process.
+pub fn resident_bytes(process: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kib.context("read VmRSS")? * 1_024)
 }
 
 /// The first two of the three numbers in a `schedstat`.

@@ -34,7 +34,7 @@ const USAGE: &str = "\
 cargo xtask check [--fast] [--bless]   formatting, clippy, tidy, docs; --fast leaves out clippy
                                        and docs, --bless rewrites the generated documents
 cargo xtask test                       every test; the last line is `N passed, N failed`
-cargo xtask bench [growth|vector] [ARGS]
+cargo xtask bench [growth|vector|vector-library] [ARGS]
                                        `kiln-bench compare ARGS` (or another) with all it needs
 cargo xtask fuzz [TARGET] [--seconds N] [--asan]
                                        one fuzz target, or each in turn

@@ -1,7 +1,7 @@
 //! The Python side: a virtual environment with real clients and real peers.
 //!
-//! `tests/requirements.txt` pins what goes in. A stamp holds the text it was made from, so the
-//! venv is made once and again only when the list changes.
+//! `tests/requirements.txt` and `bench/requirements.txt` pin what goes in. A stamp holds the text
+//! it was made from, so a venv is made once and again only when its list changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,21 +22,7 @@ pub(crate) struct Venv {
 impl Venv {
     /// Makes the venv, unless it is there already.
     pub(crate) fn open(repo: &Repo) -> Result<Venv> {
-        let folder = repo.target.join("venv");
-        let list = repo.root.join("tests/requirements.txt");
-        let wanted = fs::read_to_string(&list).context("read tests/requirements.txt")?;
-        let stamp = folder.join("made-from.txt");
-        let python = folder.join("bin/python");
-        if fs::read_to_string(&stamp).ok().as_deref() != Some(wanted.as_str()) {
-            eprintln!("xtask: make the Python venv in {}", folder.display());
-            if folder.exists() {
-                fs::remove_dir_all(&folder).context("remove the old venv")?;
-            }
-            run(repo.command("python3").args(["-m", "venv"]).arg(&folder))?;
-            // Whichever index pip is configured for.
-            run(repo.command(&python).args(["-m", "pip", "install", "--quiet", "-r"]).arg(&list))?;
-            fs::write(&stamp, wanted).context("write the venv's stamp")?;
-        }
+        let python = made(repo, "venv", "tests/requirements.txt")?;
         let packages = stdout_of(
             repo.command(&python)
                 .args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]),
@@ -54,6 +40,32 @@ impl Venv {
         }
         Ok(venv)
     }
+}
+
+/// The Python of a venv with the libraries that vector search is measured beside. They are none of
+/// the tests', and one of them is compiled.
+pub(crate) fn vector_libraries(repo: &Repo) -> Result<PathBuf> {
+    made(repo, "venv-vector-libraries", "bench/requirements.txt")
+}
+
+/// The Python of the venv `name` with what `list` pins, made unless it is there already.
+fn made(repo: &Repo, name: &str, list: &str) -> Result<PathBuf> {
+    let folder = repo.target.join(name);
+    let wanted = fs::read_to_string(repo.root.join(list));
+    let wanted = wanted.with_context(|| format!("read {list}"))?;
+    let stamp = folder.join("made-from.txt");
+    let python = folder.join("bin/python");
+    if fs::read_to_string(&stamp).ok().as_deref() != Some(wanted.as_str()) {
+        eprintln!("xtask: make the Python venv in {}", folder.display());
+        if folder.exists() {
+            fs::remove_dir_all(&folder).context("remove the old venv")?;
+        }
+        run(repo.command("python3").args(["-m", "venv"]).arg(&folder))?;
+        // Whichever index pip is configured for.
+        run(repo.command(&python).args(["-m", "pip", "install", "--quiet", "-r", list]))?;
+        fs::write(&stamp, wanted).context("write the venv's stamp")?;
+    }
+    Ok(python)
 }
 
 /// Sees to it that `redis-cli` and `redis-benchmark` are there, where that is possible: the

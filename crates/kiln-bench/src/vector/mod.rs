@@ -4,6 +4,7 @@
 //! npy ─► data   the shared vectors, their wide form, exact answers
 //!         └► wire   commands of both faces ─► trial   servers: load, recall, rounds, filters
 //!                                               └► outcome ─► table, JSON, chart
+//!         └► library   the graph in this process, beside libraries from `PyPI`
 //! ```
 //!
 //! For each width and quantization, every server is started and loaded once and the rounds share
@@ -18,6 +19,7 @@
 
 mod chart;
 pub mod data;
+pub mod library;
 pub mod npy;
 mod outcome;
 mod trial;

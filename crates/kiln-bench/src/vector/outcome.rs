@@ -23,7 +23,7 @@ use crate::report::{
 use crate::server::Kind;
 
 /// Recalls at which engines are compared.
-const EQUAL_RECALLS: [f64; 2] = [0.95, 0.99];
+pub(super) const EQUAL_RECALLS: [f64; 2] = [0.95, 0.99];
 
 /// A server and how it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -455,7 +455,7 @@ fn row(
 }
 
 /// The value at `recall` on the line through points of recall and value, in order of effort.
-fn interpolate(points: &[(f64, f64)], recall: f64) -> Option<f64> {
+pub(super) fn interpolate(points: &[(f64, f64)], recall: f64) -> Option<f64> {
     let at = points.iter().position(|(reached, _)| *reached >= recall)?;
     let (upper, upper_value) = points[at];
     let Some((lower, lower_value)) = at.checked_sub(1).map(|before| points[before]) else {

@@ -12,7 +12,6 @@ use super::wire::{self, Face, Quantization, Search};
 use crate::load::{Fleet, Until};
 use crate::report::ServerInfo;
 use crate::server::{Kind, Server, ServerArgs};
-use crate::workload::Requests;
 
 /// Vectors on their way while one connection loads.
 const LOAD_PIPELINE: usize = 16;
@@ -27,7 +26,7 @@ const LOAD_THREADS: usize = 2;
 const CHECK_EF: usize = 80;
 
 /// Efforts at which filters are measured.
-const FILTER_EFS: [usize; 3] = [40, 80, 150];
+const FILTER_EFS: [usize; 2] = [40, 150];
 
 /// A loaded server.
 struct Loaded {
@@ -126,16 +125,10 @@ fn load(
     let grown = server.resident_bytes()?.saturating_sub(resident);
     let mut accounted = None;
     if way.face == Face::Set {
-        let mut ask = Requests::new(1);
-        ask.push(&[b"MEMORY", b"USAGE", wire::KEY]);
-        let told = server.ask(ask.batch(0).0)?;
-        let bytes: Option<u64> =
-            told.first().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        accounted = Some(bytes.context("read MEMORY USAGE")? as f64 / rows as f64);
-        let mut ask = Requests::new(1);
-        ask.push(&[b"VCARD", wire::KEY]);
-        let count = server.ask(ask.batch(0).0)?;
-        ensure!(count == [rows.to_string().into_bytes()], "VCARD is not what was loaded");
+        let bytes: u64 = server.call(&["MEMORY", "USAGE", wire::KEY])?.parse()?;
+        accounted = Some(bytes as f64 / rows as f64);
+        let count = server.call(&["VCARD", wire::KEY])?;
+        ensure!(count == rows.to_string(), "VCARD is {count}, not the {rows} that were loaded");
     }
     let load = Load {
         setting,
@@ -198,8 +191,8 @@ fn filters(
     loaded: &mut [Loaded],
     run: &mut VectorRun,
 ) -> Result<()> {
-    let sets: Vec<&mut Loaded> = loaded.iter_mut().filter(|each| each.face == Face::Set).collect();
-    let mut sets = sets;
+    let mut sets: Vec<&mut Loaded> =
+        loaded.iter_mut().filter(|each| each.face == Face::Set).collect();
     let attributes = wire::attributes(form.base.len(), LOAD_PIPELINE);
     for each in &sets {
         let cores = Some(&args.server.client_cores);

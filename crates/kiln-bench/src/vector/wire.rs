@@ -16,7 +16,7 @@ use super::npy::Matrix;
 use crate::workload::Requests;
 
 /// The key of the set, or the name of the index.
-pub const KEY: &[u8] = b"vectors";
+pub const KEY: &str = "vectors";
 
 /// Links that a node keeps.
 pub const M: &str = "16";
@@ -74,12 +74,13 @@ impl Search {
         let mut requests = Requests::new(1);
         let ef = self.ef.to_string();
         let count = COUNT.to_string();
+        let key = KEY.as_bytes();
         let filter = format!(".n < {}", self.kept_per_mille);
         for query in queries.rows() {
             let blob = blob(query);
             let mut words: Vec<&[u8]> = match self.face {
-                Face::Set => vec![b"VSIM", KEY, b"FP32", &blob, b"COUNT", count.as_bytes()],
-                Face::Index => vec![b"VSIM.SEARCH", KEY, count.as_bytes(), b"FP32", &blob],
+                Face::Set => vec![b"VSIM", key, b"FP32", &blob, b"COUNT", count.as_bytes()],
+                Face::Index => vec![b"VSIM.SEARCH", key, count.as_bytes(), b"FP32", &blob],
             };
             words.extend([b"EF", ef.as_bytes()]);
             if self.kept_per_mille < ATTRIBUTE_VALUES {
@@ -109,7 +110,7 @@ pub fn create(face: Face, width: usize) -> Option<Requests> {
     let mut requests = Requests::new(1);
     let width = width.to_string();
     let settings = ["METRIC", "cosine", "M", M, "EF_CONSTRUCTION", EF_CONSTRUCTION];
-    let mut words = vec![b"VSIM.CREATEINDEX".as_slice(), KEY, width.as_bytes()];
+    let mut words = vec![b"VSIM.CREATEINDEX".as_slice(), KEY.as_bytes(), width.as_bytes()];
     words.extend(settings.map(str::as_bytes));
     requests.push(&words);
     (face == Face::Index).then_some(requests)
@@ -130,7 +131,7 @@ pub fn load(
         match face {
             Face::Set => requests.push(&[
                 b"VADD",
-                KEY,
+                KEY.as_bytes(),
                 b"FP32",
                 &blob,
                 name,
@@ -140,7 +141,7 @@ pub fn load(
                 b"M",
                 M.as_bytes(),
             ]),
-            Face::Index => requests.push(&[b"VSIM.SET", KEY, name, b"FP32", &blob]),
+            Face::Index => requests.push(&[b"VSIM.SET", KEY.as_bytes(), name, b"FP32", &blob]),
         }
     }
     requests.close();
@@ -152,7 +153,7 @@ pub fn attributes(rows: usize, pipeline: usize) -> Requests {
     let mut requests = Requests::new(pipeline);
     for row in 0..rows {
         let json = format!("{{\"n\":{}}}", row % ATTRIBUTE_VALUES);
-        requests.push(&[b"VSETATTR", KEY, name(row).as_bytes(), json.as_bytes()]);
+        requests.push(&[b"VSETATTR", KEY.as_bytes(), name(row).as_bytes(), json.as_bytes()]);
     }
     requests.close();
     requests
