@@ -7,7 +7,7 @@
 //!
 //! 1. A handler that foresees more work than [`INLINE_MICROS`] returns it as a [`Job`], having
 //!    written and changed nothing.
-//! 2. The job runs on the compute pool, without a shard, a session or a view; it owns what it needs.
+//! 2. The job runs on the compute pool, without a shard, a session or a view; it owns all it needs.
 //!    Its client waits; the worker's others go on.
 //! 3. What the job returns runs on the client's own worker, with a [`Context`] again: it commits
 //!    what was prepared and writes the reply. Whatever it had looked up before may have changed.

@@ -3,9 +3,8 @@
 //! An engine is an entry's value like any other: it expires, is evicted, renamed, flushed and
 //! counted by the same machinery. What sets it apart is that the entry holds only an [`Arc`]: a
 //! command takes a clone of it under the shard's lock, lets go, and works on it beside others. What
-//! it changes so is not covered by the lock, so a command that must be seen by WATCH, the journal or
-//! a transaction commits its change through an exclusive view, after it has checked that the entry
-//! still holds the same engine.
+//! it changes so is not covered by the lock: what WATCH, the journal or a transaction must see is
+//! committed through an exclusive view, after a check that the entry still holds the same engine.
 //!
 //! An engine stays in memory until the last command that works on it is done, also after its key
 //! is gone.

@@ -69,7 +69,7 @@ Examples:
 ";
 
 fn command_table() -> CommandTable {
-    CommandTable::new(&kiln_redis::families())
+    CommandTable::new(&[kiln_redis::families(), kiln_search::families()].concat())
 }
 
 fn serve(store: ConfigStore, config: &Config) -> Result<()> {

@@ -1,6 +1,8 @@
 //! A server in the test's own process, for the families' tests: commands as a person types them,
 //! replies as redis-cli prints them.
 
+use std::sync::Arc;
+
 use kiln_command::clients::Peer;
 use kiln_command::config::{Config, ConfigStore};
 use kiln_command::{
@@ -12,9 +14,9 @@ use kiln_resp::{Batch, Parser, ParserLimits};
 use crate::reply::Reply;
 use crate::script;
 
-/// A server with one worker and one client.
+/// A server with a worker that has one client. Others of [`TestServer::several`] share the server.
 pub struct TestServer {
-    server: Server,
+    server: Arc<Server>,
     worker: Worker,
     session: Session,
     executor: Executor,
@@ -23,19 +25,28 @@ pub struct TestServer {
 impl TestServer {
     /// An empty server with these commands.
     pub fn new(families: &[&'static [CommandSpec]]) -> Self {
-        let commands = CommandTable::new(families);
-        let config = ConfigStore::new(Config::default(), None);
-        let server = Server::new(commands, config, ServerOptions::default(), "0".repeat(40));
+        let server = server(families, ServerOptions::default());
+        Self::worker(&server, 0)
+    }
+
+    /// Workers, each with a client, of one empty server with these commands and Redis's own.
+    pub fn several(families: &[&'static [CommandSpec]], workers: usize) -> Vec<Self> {
+        let families = [families, &kiln_redis::families()].concat();
+        let server = server(&families, ServerOptions { workers, ..ServerOptions::default() });
+        (0..workers).map(|index| Self::worker(&server, index)).collect()
+    }
+
+    fn worker(server: &Arc<Server>, index: usize) -> Self {
         let peer = Peer {
             addr: "127.0.0.1:1".to_owned(),
             laddr: "127.0.0.1:6379".to_owned(),
             fd: 0,
             is_unix: false,
-            worker: 0,
+            worker: index,
         };
         let session = Session::new(server.clients.add(peer), true);
-        let worker = Worker::new(&server, 0, 42);
-        Self { server, worker, session, executor: Executor::default() }
+        let worker = Worker::new(server, index, 42);
+        Self { server: Arc::clone(server), worker, session, executor: Executor::default() }
     }
 
     /// Runs one command and returns its reply, `(waiting)` if it waits.
@@ -71,6 +82,17 @@ impl TestServer {
         }
         out.chunks().flatten().copied().collect()
     }
+}
+
+fn server(families: &[&'static [CommandSpec]], options: ServerOptions) -> Arc<Server> {
+    let commands = CommandTable::new(families);
+    let config = ConfigStore::new(Config::default(), None);
+    Arc::new(Server::new(commands, config, options, "0".repeat(40)))
+}
+
+/// As [`check`], with Redis's own commands beside these.
+pub fn check_beside_redis(families: &[&'static [CommandSpec]], steps: &[(&str, &str)]) {
+    check(&[families, &kiln_redis::families()].concat(), steps);
 }
 
 /// Runs a transcript on an empty server with these commands and compares every reply.

@@ -174,7 +174,7 @@ impl Drop for Arena {
         for segment in (0..SEGMENTS).filter(|&s| !self.is_mapped(s)) {
             let start = self.segments[segment].load(Ordering::Acquire);
             if !start.is_null() {
-                // SAFETY: `add_segment` allocated it with this layout, and nobody is left to use it.
+                // SAFETY: `add_segment` allocated it with this layout; nobody is left to use it.
                 unsafe { dealloc(start, self.heap_layout(segment)) };
             }
         }

@@ -446,6 +446,11 @@ impl Codec {
         }
     }
 
+    /// The length of the vector that came in.
+    pub fn norm(&self, node: NodeRef<'_>) -> f64 {
+        self.factors(node.header).length.sqrt()
+    }
+
     /// The distance between two stored vectors, of the same kind as [`Codec::coarse`]. Each is its
     /// header's bytes and its hot plane.
     #[inline]

@@ -80,7 +80,7 @@ pub struct Index {
     pub(crate) graph: Graph,
     pub(crate) names: Names,
     /// Inserts so far, which decide the levels.
-    inserts: AtomicU64,
+    pub(crate) inserts: AtomicU64,
     /// Elements that have attributes.
     pub(crate) attributed: AtomicUsize,
     /// Bytes of attributes and side bytes.
@@ -104,6 +104,20 @@ unsafe impl Send for Garbage {}
 #[must_use = "a pending vector becomes an element by `publish`"]
 pub struct Pending<'a> {
     node: Unlink<'a>,
+}
+
+/// A pending vector apart from its index, for work that changes threads before it publishes:
+/// [`Index::resume`] makes it pending again. Left alone it stays in the graph without a name.
+#[must_use = "a suspended vector is to be resumed"]
+pub struct Suspended(u32);
+
+impl Pending<'_> {
+    /// Lets go of the index.
+    pub fn suspend(self) -> Suspended {
+        let node = self.node.node;
+        std::mem::forget(self.node);
+        Suspended(node)
+    }
 }
 
 /// A node that is no element any more. Dropping it unlinks it, which takes up to half a
@@ -207,6 +221,13 @@ impl Index {
         Ok(Pending { node: Unlink { index: self, node } })
     }
 
+    /// The pending vector that was suspended; it must be this index's.
+    #[expect(clippy::needless_pass_by_value, reason = "a vector is resumed once")]
+    pub fn resume(&self, suspended: Suspended) -> Pending<'_> {
+        let Suspended(node) = suspended;
+        Pending { node: Unlink { index: self, node } }
+    }
+
     /// The short part of an insert: `name` stands for the vector from now on. Attributes replace
     /// those that the element has; none leave them as they are.
     pub fn publish<'a>(
@@ -275,6 +296,15 @@ impl Index {
         let nodes = unsafe { self.graph.rows.reader(&guard) };
         self.graph.codec.decode(nodes.node(node), out);
         true
+    }
+
+    /// The length of an element's vector, of the one that came in also where it is quantised.
+    pub fn norm(&self, name: &[u8]) -> Option<f64> {
+        let guard = self.graph.epochs.enter();
+        let node = self.names.find(name)?;
+        // SAFETY: the id came from a name, loaded under the guard.
+        let nodes = unsafe { self.graph.rows.reader(&guard) };
+        Some(self.graph.codec.norm(nodes.node(node)))
     }
 
     /// The attributes of an element; none if it has none, or there is no such element.

@@ -18,6 +18,8 @@ pub struct Info {
     pub elements: usize,
     /// How many of them have attributes.
     pub attributed: usize,
+    /// Vectors that ever came in, those that replaced others included.
+    pub inserts: u64,
     /// The highest level in use; none if the graph is empty.
     pub max_level: Option<usize>,
     /// Nodes that have been in use at once at the most; ids lie below this.
@@ -44,6 +46,7 @@ impl Index {
             config: *self.config(),
             elements: self.len(),
             attributed: self.attributed.load(Ordering::Relaxed),
+            inserts: self.inserts.load(Ordering::Relaxed),
             max_level: self.graph.entry.get().map(|(_, level)| level),
             nodes: self.graph.rows.arena.end() as usize,
             retired: self.retired_nodes(),

@@ -10,6 +10,7 @@
 //!
 //! It knows nothing of keys, commands or the wire, and is usable without the server.
 
+mod among;
 mod arena;
 mod code;
 mod codec;
@@ -41,7 +42,7 @@ mod walk;
 pub use codec::{Codec, CodecConfig, DIM_MAX, Layout, NodeMut, NodeRef, Quantization, Query};
 pub use error::VectorError;
 pub use filter::Filter;
-pub use index::{Index, IndexConfig, M_RANGE, Pending, Published, Retired};
+pub use index::{Index, IndexConfig, M_RANGE, Pending, Published, Retired, Suspended};
 pub use info::{Info, Link};
 pub use kernel::Level;
 pub use metric::Metric;

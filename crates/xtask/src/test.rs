@@ -29,7 +29,7 @@ use crate::server::Server;
 use crate::venv::{Venv, want_redis_tools};
 
 /// The groups of `replies.jsonl` whose commands Kiln has.
-const REPLY_GROUPS: [&str; 20] = [
+const REPLY_GROUPS: [&str; 21] = [
     "strings",
     "bitmaps",
     "hyperloglog",
@@ -50,6 +50,7 @@ const REPLY_GROUPS: [&str; 20] = [
     "wrong-type",
     "cluster-off",
     "redis-extras",
+    "vector-sets",
 ];
 const REPLIES_SKIP: &str = "tests/replies-skip.txt";
 const CASES_SKIP: &str = "tests/cases-skip.txt";

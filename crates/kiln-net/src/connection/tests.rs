@@ -1,5 +1,5 @@
 //! What the network cannot show at will: clients that are served in the moment in which they leave,
-//! and what is journaled for those that waited.
+//! what is journaled for those that waited, and work on the compute pool.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,19 +10,50 @@ use std::task::{Context, Poll};
 
 use kiln_base::sync::Mutex;
 use kiln_command::clients::{Client, Peer};
+use kiln_command::compute::Work;
 use kiln_command::config::{Config, ConfigStore};
 use kiln_command::{
-    CommandTable, Executor, JournalSink, Progress, Server, ServerOptions, Session, Worker,
+    Args, Arity, CommandError, CommandSpec, CommandTable, Executor, JournalSink, KeyFlags, KeySpec,
+    Progress, ReplyWriter, Server, ServerOptions, Session, Ttl, Worker,
 };
-use kiln_keyspace::{Effect, shard_of};
+use kiln_keyspace::{Effect, Event, shard_of};
 use kiln_resp::{Batch, Parser, ParserLimits, ReplyBuf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::serve;
 use crate::worker::Shared;
 
+/// `COMPUTE key value`: sets a key, on the detour over the compute pool.
+const COMPUTED: &[CommandSpec] =
+    &[CommandSpec::engine_write("COMPUTE", Arity::exactly(3), compute).keys(COMPUTED_KEYS)];
+const COMPUTED_KEYS: &[KeySpec] = &[KeySpec::at(1, KeyFlags::OW)];
+
+#[expect(clippy::unnecessary_wraps, reason = "all handlers have one signature")]
+fn compute(
+    _: &mut kiln_command::Context<'_>,
+    args: &Args<'_>,
+    _: &mut ReplyWriter<'_>,
+) -> Result<Work, CommandError> {
+    let (key, value) = (args.get(1).to_vec(), args.get(2).to_vec());
+    Ok(Work::Compute(Box::new(move || {
+        Box::new(move |context, reply| {
+            if value == b"bad" {
+                reply.ok();
+                return Err(CommandError::Syntax);
+            }
+            context.write(&key, |view| {
+                view.set_string(&key, &value, Ttl::Clear);
+                view.changed(&key, Event::Set);
+            });
+            reply.ok();
+            Ok(())
+        })
+    })))
+}
+
 fn new_server() -> Server {
-    let commands = CommandTable::new(&kiln_redis::families());
+    let families = [kiln_redis::families(), vec![COMPUTED]].concat();
+    let commands = CommandTable::new(&families);
     let config = ConfigStore::new(Config::default(), None);
     Server::new(commands, config, ServerOptions::default(), "0".repeat(40))
 }
@@ -66,12 +97,12 @@ fn run(server: &Server, shared: &RefCell<Shared>, line: &str) -> String {
 }
 
 /// A socket whose client sends one command and closes its half of the connection in the moment in
-/// which `meanwhile` runs.
+/// which `meanwhile` runs, if anything does.
 struct Leaving<'s> {
     server: &'s Server,
     shared: &'s RefCell<Shared>,
     command: Option<&'static str>,
-    meanwhile: &'static str,
+    meanwhile: Option<&'static str>,
     received: Rc<RefCell<Vec<u8>>>,
 }
 
@@ -81,9 +112,10 @@ impl AsyncRead for Leaving<'_> {
         _: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.command.take() {
-            Some(command) => buf.put_slice(command.as_bytes()),
-            None => drop(run(self.server, self.shared, self.meanwhile)),
+        if let Some(command) = self.command.take() {
+            buf.put_slice(command.as_bytes());
+        } else if let Some(meanwhile) = self.meanwhile.take() {
+            run(self.server, self.shared, meanwhile);
         }
         Poll::Ready(Ok(()))
     }
@@ -108,30 +140,42 @@ impl AsyncWrite for Leaving<'_> {
     }
 }
 
+/// Serves a client that sends `command` and leaves while another one runs `meanwhile`, if any does;
+/// returns what it received.
+fn serve_leaving(
+    server: &Server,
+    shared: &RefCell<Shared>,
+    command: &'static str,
+    meanwhile: Option<&'static str>,
+) -> String {
+    let received = Rc::default();
+    let stream = Leaving {
+        server,
+        shared,
+        command: Some(command),
+        meanwhile,
+        received: Rc::clone(&received),
+    };
+    let client = new_client(server);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime without threads");
+    runtime.block_on(serve(server, shared, stream, &client));
+    assert!(client.blocked.lock().is_none());
+    let received = received.borrow();
+    String::from_utf8_lossy(&received).into_owned()
+}
+
 /// Expects that a client that waits with `command` and leaves while another one runs `meanwhile`
 /// receives `reply`, and that the list `k` has `left` elements then.
 #[track_caller]
 fn check(command: &'static str, meanwhile: &'static str, reply: &str, left: usize) {
     let server = new_server();
     let shared = new_shared(&server);
-    let received = Rc::default();
-    let stream = Leaving {
-        server: &server,
-        shared: &shared,
-        command: Some(command),
-        meanwhile,
-        received: Rc::clone(&received),
-    };
-    let client = new_client(&server);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime without threads");
-    runtime.block_on(serve(&server, &shared, stream, &client));
-    assert_eq!(String::from_utf8_lossy(&received.borrow()), reply);
+    assert_eq!(serve_leaving(&server, &shared, command, Some(meanwhile)), reply);
     assert_eq!(run(&server, &shared, "LLEN k"), format!(":{left}\r\n"));
     // Nobody stands in a queue any more who could take what comes later.
     assert_eq!(run(&server, &shared, "RPUSH k x"), format!(":{}\r\n", left + 1));
     assert_eq!(run(&server, &shared, "LLEN k"), format!(":{}\r\n", left + 1));
-    assert!(client.blocked.lock().is_none());
 }
 
 #[test]
@@ -192,4 +236,31 @@ fn a_served_wait_is_journaled_without_the_wait() {
 fn a_transaction_is_journaled_at_once_without_what_changed_nothing() {
     let transaction = "MULTI\r\nRPUSH k a b\r\nLLEN k\r\nLREM k 0 none\r\nLMPOP 1 k RIGHT\r\nEXEC";
     check_journal("BLPOP k 0", transaction, &["RPUSH k a b; RPOP k 1; LPOP k 1"]);
+}
+
+#[test]
+fn what_was_computed_is_committed_journaled_and_sent_in_its_turn() {
+    let recorder = Recorder::default();
+    let lines = Arc::clone(&recorder.0);
+    let mut server = new_server();
+    server.journal = Some(Box::new(recorder));
+    let shared = new_shared(&server);
+    let commands = "COMPUTE k a\r\nAPPEND k b\r\nCOMPUTE k bad\r\nGET k\r\n";
+    let replies = "+OK\r\n:2\r\n-ERR syntax error\r\n$2\r\nab\r\n";
+    assert_eq!(serve_leaving(&server, &shared, commands, None), replies);
+    assert_eq!(*lines.lock(), ["COMPUTE k a", "APPEND k b"]);
+}
+
+#[test]
+fn in_a_transaction_work_is_done_on_the_spot() {
+    let recorder = Recorder::default();
+    let lines = Arc::clone(&recorder.0);
+    let mut server = new_server();
+    server.journal = Some(Box::new(recorder));
+    let shared = new_shared(&server);
+    let commands = "MULTI\r\nCOMPUTE k a\r\nCOMPUTE k bad\r\nGET k\r\nEXEC";
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
+    let replies = "*3\r\n+OK\r\n-ERR syntax error\r\n$1\r\na\r\n";
+    assert_eq!(run(&server, &shared, commands), format!("{queued}{replies}"));
+    assert_eq!(*lines.lock(), ["COMPUTE k a"]);
 }
