@@ -45,6 +45,7 @@ pub enum Family {
     Sets,
     Hashes,
     SortedSets,
+    Vectors,
     Scan,
     Sort,
     Transactions,
@@ -54,7 +55,7 @@ pub enum Family {
 }
 
 /// Each family with its name on the command line, its share and its templates.
-const FAMILIES: [(Family, &str, usize, &[families::Row]); 14] = [
+const FAMILIES: [(Family, &str, usize, &[families::Row]); 15] = [
     (Family::Strings, "strings", 14, families::STRINGS),
     (Family::Bitmaps, "bitmaps", 8, families::BITMAPS),
     (Family::HyperLogLog, "hyperloglog", 4, families::HYPERLOGLOG),
@@ -63,6 +64,7 @@ const FAMILIES: [(Family, &str, usize, &[families::Row]); 14] = [
     (Family::Sets, "sets", 11, families::SETS),
     (Family::Hashes, "hashes", 14, families::HASHES),
     (Family::SortedSets, "sorted-sets", 18, families::SORTED_SETS),
+    (Family::Vectors, "vectors", 8, families::VECTORS),
     (Family::Scan, "scan", 3, families::SCANS),
     (Family::Sort, "sort", 4, families::SORTS),
     (Family::Transactions, "transactions", 2, &[]),

@@ -10,8 +10,8 @@ use kiln_testkit::generate::Family;
 const USAGE: &str = "usage: differential --kiln PATH|HOST:PORT --peer PATH|HOST:PORT
     [--commands 200000] [--seed 1] [--resp 2|3|both] [--stop-after 20] [--known-only yes]
     [--args '--hash-max-listpack-entries 8 ...']
-    [--families strings,bitmaps,hyperloglog,keys,lists,sets,hashes,sorted-sets,scan,sort,
-                transactions,blocking,connection,arity]
+    [--families strings,bitmaps,hyperloglog,keys,lists,sets,hashes,sorted-sets,vectors,scan,
+                sort,transactions,blocking,connection,arity]
 
 A server given by its path is started without persistence.
 A server given by its address LOSES ALL ITS DATA.

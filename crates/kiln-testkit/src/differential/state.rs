@@ -64,7 +64,7 @@ pub(super) fn read(client: &mut Client) -> io::Result<Vec<Part>> {
             contents.map(|(name, about)| content(name, &about[0].reply, &about[1].reply)).collect();
         let first = parts.len();
         ask(client, db, queries, &mut parts)?;
-        let queries = parts[first..].iter().filter_map(field_times).collect();
+        let queries = parts[first..].iter().flat_map(details).collect();
         ask(client, db, queries, &mut parts)?;
     }
     Ok(parts)
@@ -95,6 +95,11 @@ fn content(name: &[u8], kind: &Reply, encoding: &Reply) -> Query {
         Some(b"set") => &[b"SMEMBERS", name],
         Some(b"hash") => &[b"HGETALL", name],
         Some(b"zset") => &[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"],
+        Some(b"vectorset") => {
+            // More than there are: all of them.
+            let words = [b"VRANDMEMBER".to_vec(), name.to_vec(), b"10000".to_vec()];
+            return (words.to_vec(), Rule::Unordered);
+        }
         _ => &[b"GET", name],
     };
     let words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
@@ -108,23 +113,36 @@ fn content(name: &[u8], kind: &Reply, encoding: &Reply) -> Query {
     (words, rule)
 }
 
-/// The command that reads when the fields of a hash expire.
-fn field_times(part: &Part) -> Option<Query> {
-    let Reply::Array(elements) = &part.reply else { return None };
-    if part.words[0] != b"HGETALL" {
-        return None;
+/// The commands that read when the fields of a hash expire, or what belongs to the elements of a
+/// vector set.
+fn details(part: &Part) -> Vec<Query> {
+    let Reply::Array(elements) = &part.reply else { return Vec::new() };
+    let key = || part.words[1].clone();
+    let query = |words: Vec<Vec<u8>>| {
+        let rule = Rule::of(&words);
+        (words, rule)
+    };
+    let name = |reply: &Reply| reply.as_bytes().map(<[u8]>::to_vec);
+    match part.words[0].as_slice() {
+        b"HGETALL" => {
+            let mut fields: Vec<_> = elements.iter().step_by(2).filter_map(name).collect();
+            fields.sort();
+            let mut words = vec![b"HPEXPIRETIME".to_vec(), key(), b"FIELDS".to_vec()];
+            words.push(fields.len().to_string().into_bytes());
+            words.extend(fields);
+            vec![query(words)]
+        }
+        b"VRANDMEMBER" => {
+            let mut names: Vec<_> = elements.iter().filter_map(name).collect();
+            names.sort();
+            let about = |name: Vec<u8>| {
+                ["VEMB", "VGETATTR"].map(|word| query(vec![word.into(), key(), name.clone()]))
+            };
+            let whole = query(vec![b"VINFO".to_vec(), key()]);
+            names.into_iter().flat_map(about).chain([whole]).collect()
+        }
+        _ => Vec::new(),
     }
-    let mut fields: Vec<_> = elements
-        .iter()
-        .step_by(2)
-        .filter_map(|field| field.as_bytes().map(<[u8]>::to_vec))
-        .collect();
-    fields.sort();
-    let mut words = vec![b"HPEXPIRETIME".to_vec(), part.words[1].clone(), b"FIELDS".to_vec()];
-    words.push(fields.len().to_string().into_bytes());
-    words.extend(fields);
-    let rule = Rule::of(&words);
-    Some((words, rule))
 }
 
 /// The parts that differ.

@@ -244,6 +244,50 @@ pub(super) const SORTED_SETS: &[Row] = &[
     (1, "ZREM <zlex> <member> +"),
 ];
 
+/// `vset` keys hold float32 alone (`guard.rs`), so that scores and vectors can be compared; `qset`
+/// keys are made in any way.
+pub(super) const VECTORS: &[Row] = &[
+    (14, "VADD <vset> <vector> <element> NOQUANT"),
+    (
+        6,
+        "VADD <vset> <vector> <element> NOQUANT { CAS | EF <count> | SETATTR <attributes> | M <links> | <junk> }",
+    ),
+    (5, "VADD <qset> <vector> <element> { CAS | NOQUANT | Q8 | BIN | EF <count> | M <links> }"),
+    (3, "VADD <qset> REDUCE <count> <vector> <element> { Q8 | SETATTR <attributes> }"),
+    (4, "VREM <vset> <element>"),
+    (2, "VREM <qset> <element>"),
+    (2, "( VCARD | VDIM | VINFO ) ( <vset> | <qset> )"),
+    (4, "VEMB <vset> <element> [ RAW | <junk> ]"),
+    (1, "VEMB <qset> <element> [ RAW ]"),
+    (6, "VSETATTR ( <vset> | <vset> | <qset> ) <element> <attributes>"),
+    (3, "VGETATTR ( <vset> | <qset> ) <element>"),
+    (2, "VISMEMBER ( <vset> | <qset> ) <element>"),
+    (2, "VRANDMEMBER ( <vset> | <qset> ) [ <index> ]"),
+    (2, "VLINKS ( <vset> | <qset> ) <element> [ WITHSCORES | <junk> ]"),
+    (
+        12,
+        "VSIM <vset> ( <vector> | <vector> | ELE <element> ) TRUTH WITHSCORES { WITHATTRIBS | COUNT <count> | EPSILON <epsilon> | FILTER <filter> | <junk> }",
+    ),
+    (8, "VSIM <vset> <vector> WITHSCORES TRUTH FILTER <filter> [ COUNT 100 | EPSILON <epsilon> ]"),
+    (
+        4,
+        "VSIM ( <vset> | <qset> ) ( <vector> | ELE <element> ) { WITHSCORES | WITHATTRIBS | COUNT <count> | EF <count> | EPSILON <epsilon> | FILTER <filter> | FILTER-EF <count> | TRUTH | NOTHREAD | <junk> }",
+    ),
+    (1, "( UNLINK | EXISTS | TYPE | TTL | PERSIST ) ( <vset> | <qset> )"),
+    (2, "DEL ( <qset> | vset4 )"),
+    (1, "OBJECT ENCODING ( <vset> | <qset> )"),
+    (1, "RENAME <vset> <vset>"),
+    (1, "MOVE <vset> <db>"),
+    (1, "EXPIRE <vset> <seconds>"),
+    (1, "( GET | INCR | LLEN | SMEMBERS | HGETALL | SORT ) <vset>"),
+    (1, "( LPUSH | SADD | APPEND | SET | PFADD ) vset4 <value>"),
+    (1, "SCAN 0 TYPE vectorset"),
+    (
+        1,
+        "( VADD | VSIM | VREM | VCARD | VDIM | VEMB | VINFO | VLINKS | VGETATTR | VSETATTR | VISMEMBER | VRANDMEMBER ) { <vset> | <element> | <junk> }",
+    ),
+];
+
 /// Iterated to the end by the driver, then compared as sets.
 pub(super) const SCANS: &[Row] = &[
     (5, "SCAN 0 { MATCH <pattern> | COUNT <count> | TYPE <type> | <junk> }"),

@@ -33,6 +33,25 @@ pub(super) fn is_safe(words: &[Vec<u8>]) -> bool {
         "SRANDMEMBER" | "HRANDFIELD" | "ZRANDMEMBER" => {
             !number(2).is_some_and(|count| count < MOST_REPEATS && count != i64::MIN)
         }
+        // Redis takes memory for as many as are asked for.
+        "VRANDMEMBER" => number(2).is_none_or(|count| (MOST_REPEATS..100_000).contains(&count)),
+        "VADD" => {
+            let has = |option: &str| words.iter().any(|word| upper(word) == option);
+            // The word behind the element, which may have any name.
+            let components = if argument(2) == "VALUES" { number(3).unwrap_or(0) } else { 0 };
+            let mut options = words.iter().skip(5 + components.clamp(0, 10) as usize);
+            let plain = options.any(|word| upper(word) == "NOQUANT")
+                && !has("Q8")
+                && !has("BIN")
+                && !has("REDUCE");
+            (plain || !words.get(1).is_some_and(|key| key.starts_with(b"vset")))
+                && words.iter().all(|word| is_modest(word))
+                // Redis forgets to count these.
+                && !(has("CAS") && has("SETATTR"))
+                // Redis gives a new element empty attributes, and takes those of another away.
+                && words.windows(2).all(|pair| upper(&pair[0]) != "SETATTR" || !pair[1].is_empty())
+        }
+        "VSIM" => words.iter().all(|word| is_modest(word)),
         // Redis cuts the index to 32 bits, so that -2^63 is 0: not to be imitated.
         "LSET" => number(2).is_none_or(|index| i32::try_from(index).is_ok()),
         "SETRANGE" => !number(2).is_some_and(|at| (FAR..TOO_FAR_BYTES).contains(&at)),
@@ -107,6 +126,14 @@ pub(crate) fn upper(word: &[u8]) -> String {
 /// An integer as servers accept it, or nearly.
 fn integer(word: &[u8]) -> Option<i64> {
     std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+/// Whether a word of a vector command is no number that Redis fails at: it takes memory for as many
+/// components, candidates or results as are announced, ends when that overflows, takes infinity for
+/// a component, and a vector whose squares underflow for zero.
+fn is_modest(word: &[u8]) -> bool {
+    let number = std::str::from_utf8(word).ok().and_then(|text| text.trim().parse::<f64>().ok());
+    number.is_none_or(|number| number == 0.0 || (1e-6..1e5).contains(&number.abs()))
 }
 
 fn integer_digits(word: &[u8]) -> usize {
@@ -205,6 +232,14 @@ mod tests {
             "ZUNIONSTORE zlex1 1 zset1",
             "MULTI",
             "CLIENT KILL SKIPME yes",
+            "VADD vset1 VALUES 1 1 a",
+            "VADD vset1 VALUES 1 1 a NOQUANT Q8",
+            "VADD vset1 VALUES 1 1 NOQUANT",
+            "VADD vset1 FP32 abcd NOQUANT",
+            "VADD v VALUES 9223372036854775807 1 a",
+            "VADD v VALUES 1 inf a",
+            "VSIM v ELE a COUNT 4294967296",
+            "VRANDMEMBER v -5000",
             "",
         ] {
             assert!(!is_safe(&split(line).expect("balanced")), "{line}");
@@ -229,6 +264,9 @@ mod tests {
             "ZRANGESTORE zset1 zlex1 - + BYLEX",
             "GET",
             "SPOP s x",
+            "VADD vset1 VALUES 1 1 a NOQUANT",
+            "VADD v VALUES 1 0.5 a",
+            "VSIM v ELE a COUNT -1",
         ] {
             assert!(is_safe(&split(line).expect("balanced")), "{line}");
         }

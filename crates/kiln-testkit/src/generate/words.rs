@@ -148,6 +148,13 @@ pub(super) fn generate(kind: &str, random: &mut Random, out: &mut Vec<Vec<u8>>) 
         "hash" => key(random, "hash", 3),
         "zset" => key(random, "zset", 4),
         "zlex" => format!("zlex{}", random.between(1, 2)).into_bytes(),
+        "vset" => format!("vset{}", random.between(1, 4)).into_bytes(),
+        "qset" => format!("qset{}", random.between(1, 3)).into_bytes(),
+        "element" => element(random),
+        "links" => pick(random, &["16", "16", "5", "4", "3", "2", "512", "5000", "0", "x"]),
+        "epsilon" => pick(random, &["0.05", "0.2", "0.5", "0.9", "1.5", "0", "-1", "x", "nan"]),
+        "attributes" => pick(random, ATTRIBUTES),
+        "filter" => filter(random).into_bytes(),
         "value" => value(random),
         "letters" => (0..random.below(40)).map(|_| *random.pick(b"abcd")).collect(),
         "member" | "field" => member(random),
@@ -230,6 +237,7 @@ fn several(kind: &str, random: &mut Random, out: &mut Vec<Vec<u8>>) -> bool {
                 }
             }
         }
+        "vector" => vector(random, out),
         "fields" | "fieldvalues" => {
             let count = *random.pick(&[1, 1, 2, 3]);
             out.push(b"FIELDS".to_vec());
@@ -278,6 +286,101 @@ fn several(kind: &str, random: &mut Random, out: &mut Vec<Vec<u8>>) -> bool {
         _ => return false,
     }
     true
+}
+
+/// Few names, so that vectors are replaced and removed.
+fn element(random: &mut Random) -> Vec<u8> {
+    match random.below(20) {
+        0 => member(random),
+        _ => format!("e{}", random.below(30)).into_bytes(),
+    }
+}
+
+/// A vector of mostly three dimensions, as text or as binary, with no two parallel ones.
+fn vector(random: &mut Random, out: &mut Vec<Vec<u8>>) {
+    let dimensions = *random.pick(&[3, 3, 3, 3, 3, 3, 3, 3, 2, 4]);
+    let thousandths: Vec<i64> = (0..dimensions).map(|_| random.between(-999, 999)).collect();
+    if random.chance(50) {
+        out.push(b"VALUES".to_vec());
+        push_count(random, dimensions, out);
+        out.extend(thousandths.iter().map(|each| (*each as f64 / 1e3).to_string().into_bytes()));
+    } else {
+        out.push(b"FP32".to_vec());
+        let bytes = thousandths.iter().flat_map(|each| (*each as f32 / 1e3).to_le_bytes());
+        out.push(bytes.take(if random.chance(5) { 7 } else { 4 * dimensions }).collect());
+    }
+}
+
+const ATTRIBUTES: &[&str] = &[
+    "",
+    r#"{"n":1}"#,
+    r#"{"n":2,"s":"two"}"#,
+    r#"{"n":10,"s":"ten","l":[1,2,"x"]}"#,
+    r#"{"n":-3.5,"b":true}"#,
+    r#"{"n":0,"b":false,"z":null}"#,
+    r#"{"s":"10","n":"text"}"#,
+    r#"{"s":"with "quotes" and \ and A"}"#,
+    r#" { "n" : 7 , "s" : "" } "#,
+    r#"{"n":1e3,"l":[]}"#,
+    r#"{"o":{"n":5},"n":6}"#,
+    r#"{"n":1,"n":2}"#,
+    "not json",
+    r#"{"n":"#,
+    "[1,2]",
+];
+
+/// A filter expression: mostly sound, of a few operators.
+fn filter(random: &mut Random) -> String {
+    const LITERALS: [&str; 22] = [
+        "1",
+        "2",
+        "10",
+        "0",
+        "-3.5",
+        "1e3",
+        "7",
+        "\"two\"",
+        "'ten'",
+        "\"10\"",
+        "\"\"",
+        "null",
+        "[1, 2, 3]",
+        "[\"x\", 10]",
+        "[]",
+        "true",
+        ".n",
+        ".s",
+        ".l",
+        ".b",
+        ".z",
+        ".missing",
+    ];
+    const OPERATORS: [&str; 18] = [
+        "==", "!=", ">", ">=", "<", "<=", "in", "+", "-", "*", "/", "%", "**", "and", "or", "&&",
+        "||", "",
+    ];
+    if random.chance(4) {
+        return (*random.pick(&["", "(", ")", ".n ==", "== 1", ".", "\"open", "[1", "$"]))
+            .to_owned();
+    }
+    let parts: Vec<String> = (0..=random.below(3))
+        .map(|_| {
+            let (left, right) = (random.pick(&LITERALS[16..]), random.pick(&LITERALS));
+            let operator = random.pick(&OPERATORS);
+            match random.below(8) {
+                0 => (*left).to_owned(),
+                1 => format!("not ({left} {operator} {right})"),
+                2 => format!("!{left}"),
+                3 => format!("{right} {operator} {left}"),
+                4 => {
+                    let (other, third) = (random.pick(&OPERATORS), random.pick(&LITERALS));
+                    format!("{left} {operator} {right} {other} {third}")
+                }
+                _ => format!("{left} {operator} {right}"),
+            }
+        })
+        .collect();
+    parts.join(*random.pick(&[" and ", " or ", " && ", " || "]))
 }
 
 /// The right count; now and then another one.
