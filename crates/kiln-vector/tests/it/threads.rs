@@ -1,8 +1,8 @@
 //! Many threads at once. Each case is short here; the bench `index` runs them for longer.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use kiln_base::sync::atomic::{AtomicBool, Ordering};
 use kiln_vector::{Request, Target};
 
 use crate::data::{Random, clustered, filled, index, insert, nearest, remove, search};
