@@ -13,6 +13,9 @@ use kiln_vector::{Index, Suspended, VectorError};
 pub(crate) trait Indexed: Engine {
     /// The index.
     fn index(&self) -> &Index;
+
+    /// Hears that the attributes of an element changed, under the exclusive hold of the key.
+    fn attributes_changed(&self, _element: &[u8]) {}
 }
 
 /// The engine of type `T` at `key`.
@@ -119,6 +122,9 @@ impl<T: Indexed> Prepared<T> {
             // An empty text takes attributes away; a new element gets it all the same, as in Redis.
             let text = attributes.filter(|text| !text.is_empty() || !index.contains(element));
             let published = index.publish(element, pending, text);
+            if attributes.is_some() {
+                self.engine.attributes_changed(element);
+            }
             announce(view, key);
             Some(published)
         })?;

@@ -38,6 +38,7 @@ fn set(
         let done = change(context, key, &set, |view| {
             let found = set.index.set_attributes(element, attributes);
             if found {
+                set.filters.changed(&set.index, element);
                 announce(view, key);
             }
             found

@@ -12,6 +12,7 @@
 
 mod add;
 mod attributes;
+mod filters;
 mod info;
 mod read;
 mod remove;
@@ -27,6 +28,7 @@ use kiln_command::{Arity, CommandError, CommandFlags, CommandSpec, Group, KeyFla
 use kiln_keyspace::Engine;
 use kiln_vector::{Index, IndexConfig, Metric, Projection, Quantization};
 
+use self::filters::Filters;
 use crate::engine::Indexed;
 
 const KEYS: &[KeySpec] =
@@ -78,6 +80,8 @@ pub(crate) struct VectorSet {
     /// M as it was asked for; the index may have bounded it.
     m: usize,
     uid: u64,
+    /// What passes the expressions that searches repeat.
+    filters: Filters,
 }
 
 impl VectorSet {
@@ -104,6 +108,7 @@ impl VectorSet {
             projection,
             m,
             uid: NEXT_UID.fetch_add(1, Ordering::Relaxed),
+            filters: Filters::default(),
         }))
     }
 
@@ -127,6 +132,10 @@ impl VectorSet {
 impl Indexed for VectorSet {
     fn index(&self) -> &Index {
         &self.index
+    }
+
+    fn attributes_changed(&self, element: &[u8]) {
+        self.filters.changed(&self.index, element);
     }
 }
 

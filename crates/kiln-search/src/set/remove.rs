@@ -26,6 +26,7 @@ fn remove(
     while let Some(set) = look_up::<VectorSet>(context, key)? {
         let retired = change(context, key, &set, |view| {
             let retired = set.index.remove(element)?;
+            set.filters.changed(&set.index, element);
             announce(view, key);
             if set.index.is_empty() {
                 view.delete(key);

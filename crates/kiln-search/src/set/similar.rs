@@ -10,10 +10,11 @@ use kiln_command::{
 use kiln_vector::{Hit, Request, Target};
 
 use super::add::input_mismatch;
+use super::filters::{Answer, Passing};
 use super::{VectorSet, arity_error, reads, score};
 use crate::engine::look_up;
 use crate::filter::Filter;
-use crate::vector::{BAD_VECTOR, vector_at};
+use crate::vector::{BAD_VECTOR, look_up_micros, vector_at};
 
 const COUNT_DEFAULT: usize = 10;
 
@@ -42,7 +43,7 @@ struct Options {
     count: usize,
     epsilon: Option<f64>,
     ef: Option<usize>,
-    filter: Option<Filter>,
+    filter: Option<(Box<[u8]>, Arc<Filter>)>,
     filter_ef: Option<usize>,
     exact: bool,
 }
@@ -61,13 +62,20 @@ fn similar(
     };
     let (near, next) = near(&set, args)?;
     let options = Options::parse(args, next)?;
-    let micros = set.index.estimate_cost_us(&options.request(&set, &near));
-    if u64::from(micros) <= INLINE_MICROS {
-        options.write(&options.search(&set, &near)?, reply);
+    let passing = options.passing(&set);
+    let micros = match &passing {
+        Answer::Few(names) => look_up_micros(set.dim(), names.len()),
+        // That takes milliseconds; inside a transaction it would hold up others.
+        Answer::Collect if !context.in_exec() => u64::MAX,
+        _ => u64::from(set.index.estimate_cost_us(&options.request(&set, &near))),
+    };
+    if micros <= INLINE_MICROS || context.in_exec() {
+        options.write(&options.search(&set, &near, &passing)?, reply);
         return Ok(Work::Done);
     }
     Ok(Work::Compute(Box::new(move || {
-        let hits = options.search(&set, &near);
+        let passing = options.collected(&set, passing);
+        let hits = options.search(&set, &near, &passing);
         Box::new(move |_, reply| {
             options.write(&hits?, reply);
             Ok(())
@@ -147,7 +155,7 @@ impl Options {
         } else if args.is_word(index, "EF") {
             self.ef = Some(positive(CommandError::text("ERR invalid EF"))?);
         } else if args.is_word(index, "FILTER") {
-            self.filter = Some(Filter::new(value)?);
+            self.filter = Some((value.into(), Arc::new(Filter::new(value)?)));
         } else if args.is_word(index, "FILTER-EF") {
             self.filter_ef = Some(positive(CommandError::text("ERR invalid FILTER-EF"))?);
         } else {
@@ -166,7 +174,8 @@ impl Options {
         // More candidates than there are elements cannot be.
         request.ef = self.ef.map(|ef| ef.min(len));
         request.exact = self.exact;
-        request.filter = self.filter.as_ref().map(|filter| filter as &dyn kiln_vector::Filter);
+        let filter = self.filter.as_ref();
+        request.filter = filter.map(|(_, filter)| &**filter as &dyn kiln_vector::Filter);
         request.filter_ef = self.filter_ef;
         // Elements at exactly that distance stay.
         request.max_distance = self.epsilon.map(|epsilon| ((epsilon * 2.0) as f32).next_up());
@@ -174,9 +183,63 @@ impl Options {
         request
     }
 
-    fn search(&self, set: &Arc<VectorSet>, near: &Near) -> Result<Vec<Hit>, CommandError> {
+    /// What is known of the filter.
+    fn passing(&self, set: &VectorSet) -> Answer {
+        match &self.filter {
+            Some((text, filter)) => set.filters.ask(&set.index, text, filter),
+            None => Answer::Unknown,
+        }
+    }
+
+    /// The same after a collection, if one is due.
+    fn collected(&self, set: &VectorSet, passing: Answer) -> Answer {
+        match (&self.filter, passing) {
+            (Some((text, filter)), Answer::Collect) => {
+                set.filters.collect(&set.index, text, filter);
+                set.filters.ask(&set.index, text, filter)
+            }
+            (_, passing) => passing,
+        }
+    }
+
+    fn search(
+        &self,
+        set: &VectorSet,
+        near: &Near,
+        passing: &Answer,
+    ) -> Result<Vec<Hit>, CommandError> {
+        if let Answer::Few(names) = passing {
+            return self.search_among(set, near, names);
+        }
         let hits = set.index.search(&self.request(set, near)).map_err(|_| BAD_VECTOR)?;
         hits.ok_or(NO_ELEMENT)
+    }
+
+    /// Compares with all of `names`, which is exact whatever the effort asked for.
+    fn search_among(
+        &self,
+        set: &VectorSet,
+        near: &Near,
+        names: &Passing,
+    ) -> Result<Vec<Hit>, CommandError> {
+        let mut stored = Vec::new();
+        let vector = match near {
+            Near::Vector(vector) => vector,
+            Near::Element(element) if set.index.get(element, &mut stored) => &stored,
+            Near::Element(_) => return Err(NO_ELEMENT),
+        };
+        let names = names.iter().map(|name| &**name);
+        let hits = set.index.nearest_among(vector, names, self.count);
+        let mut hits = hits.map_err(|_| BAD_VECTOR)?;
+        if let Some(epsilon) = self.epsilon {
+            hits.retain(|hit| f64::from(hit.distance) <= epsilon * 2.0);
+        }
+        if self.with_attributes {
+            for hit in &mut hits {
+                hit.attributes = set.index.attributes(&hit.name);
+            }
+        }
+        Ok(hits)
     }
 
     fn write(&self, hits: &[Hit], reply: &mut ReplyWriter<'_>) {

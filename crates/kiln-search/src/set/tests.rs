@@ -286,3 +286,36 @@ fn long_work_goes_to_the_pool_and_comes_back() {
     ]);
     check(&steps);
 }
+
+#[test]
+fn a_filter_that_is_repeated_gives_what_it_gave_and_hears_of_changes() {
+    let add = |number: usize| {
+        format!("VADD v VALUES 2 {number} 100 e{number} NOQUANT SETATTR {{\"n\":{}}}", number % 300)
+    };
+    let adds: Vec<String> = (0..1_200).map(add).collect();
+    let mut steps: Vec<(&str, &str)> = adds.iter().map(|add| (&**add, "(integer) 1")).collect();
+    let ask = "VSIM v VALUES 2 0 1 FILTER \".n == 7\" WITHATTRIBS COUNT 2";
+    let pair = |first: &str, second: &str| {
+        let n = "\"{\\\"n\\\":7}\"";
+        format!("1) \"{first}\"\n2) {n}\n3) \"{second}\"\n4) {n}")
+    };
+    let (before, after, at_last) = (pair("e7", "e307"), pair("e0", "e7"), pair("e0", "e307"));
+    steps.extend([(ask, &*before); 6]);
+    steps.extend([
+        ("VSIM v ELE e307 FILTER \".n == 7\" COUNT 1", "1) \"e307\""),
+        ("VSIM v VALUES 2 0 1 FILTER \".n == 7\" EPSILON 0.0013", "1) \"e7\""),
+        ("VSETATTR v e0 {\"n\":7}", "(integer) 1"),
+        (ask, &after),
+        ("VADD v VALUES 2 7 100 e7 NOQUANT", "(integer) 0"),
+        (ask, &after),
+        ("VADD v VALUES 2 7 100 e7 NOQUANT SETATTR {\"n\":8}", "(integer) 0"),
+        (ask, &at_last),
+        ("VREM v e0", "(integer) 1"),
+        ("VADD v VALUES 2 0 100 e0 NOQUANT", "(integer) 1"),
+        ("VSIM v VALUES 2 0 1 FILTER \".n == 7\" COUNT 1", "1) \"e307\""),
+        ("MULTI", "OK"),
+        ("VSIM v VALUES 2 0 1 FILTER \".n == 7\" COUNT 1", "QUEUED"),
+        ("EXEC", "1) 1) \"e307\""),
+    ]);
+    check(&steps);
+}
