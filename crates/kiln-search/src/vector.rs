@@ -93,6 +93,13 @@ pub(crate) fn look_up_micros(dim: usize, count: usize) -> u64 {
     (count as f64 * (0.3 + 0.000_7 * dim as f64)) as u64
 }
 
+/// Microseconds that a search for `count` elements is foreseen to take past those that a filter
+/// refuses, if it lets this share pass.
+pub(crate) fn filtered_micros(dim: usize, count: usize, share: f64) -> u64 {
+    let candidates = 2.5 * count as f64 / share.max(1e-3);
+    (20.0 + candidates * (0.5 + 0.001_2 * dim as f64)) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use kiln_resp::OwnedArgs;

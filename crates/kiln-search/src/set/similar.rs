@@ -14,7 +14,7 @@ use super::filters::{Answer, Passing};
 use super::{VectorSet, arity_error, reads, score};
 use crate::engine::look_up;
 use crate::filter::Filter;
-use crate::vector::{BAD_VECTOR, look_up_micros, vector_at};
+use crate::vector::{BAD_VECTOR, filtered_micros, look_up_micros, vector_at};
 
 const COUNT_DEFAULT: usize = 10;
 
@@ -67,6 +67,8 @@ fn similar(
         Answer::Few(names) => look_up_micros(set.dim(), names.len()),
         // That takes milliseconds; inside a transaction it would hold up others.
         Answer::Collect if !context.in_exec() => u64::MAX,
+        // Trying the filter out is a good part of such a search, and the search does it anyway.
+        Answer::Many(share) => filtered_micros(set.dim(), options.count, *share),
         _ => u64::from(set.index.estimate_cost_us(&options.request(&set, &near))),
     };
     if micros <= INLINE_MICROS || context.in_exec() {
