@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use crate::sync::atomic::{AtomicI64, Ordering};
+use crate::sync::static_atomic::{AtomicI64, Ordering};
 
 /// How much a thread may keep to itself.
 const FLUSH_BYTES: i64 = 16 * 1024;

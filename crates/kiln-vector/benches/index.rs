@@ -17,6 +17,8 @@
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 use std::path::Path;
+use std::thread;
+use std::time::Instant;
 use std::{env, fs};
 
 use kiln_vector::{Index, IndexConfig, Metric, Quantization, Request, Target};
@@ -108,8 +110,102 @@ fn run(options: &Options) {
     );
     println!("mean degree {:.1}", index.mean_degree());
     table(&index, &data, options.passes);
+    image(&index);
     if options.replace {
         replace(&index, &data, options.passes);
+    }
+    for round in 0..options.rounds {
+        halve(&index, &data, round);
+    }
+    if options.threads > 1 {
+        drop(index);
+        threads(config, &data, options.threads);
+    }
+}
+
+/// Saves and loads.
+fn image(index: &Index) {
+    let mut image = Vec::new();
+    let start = cpu_time_us();
+    index.save(&mut image).expect("a vector takes all bytes");
+    let saved = cpu_time_us();
+    let loaded = Index::load(&image).expect("its own image");
+    let rate = |time: f64| image.len() as f64 / time;
+    let (save, load) = (rate(saved - start), rate(cpu_time_us() - saved));
+    println!("image of {} bytes: save {save:.0} MB/s, load {load:.0} MB/s", image.len());
+    assert_eq!(loaded.len(), index.len());
+}
+
+/// Removes half of the elements and adds them again.
+fn halve(index: &Index, data: &Data, round: usize) {
+    let count = data.rows.len() / data.dim;
+    let half = || (0..count).filter(|row| (row >> (round % 3)).is_multiple_of(2));
+    let mut times: Vec<f64> = half()
+        .map(|row| {
+            let start = cpu_time_us();
+            drop(index.remove(&name(row)));
+            cpu_time_us() - start
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    for row in half() {
+        index.insert(&name(row), data.row(row)).expect("a valid vector");
+    }
+    println!(
+        "round {round}: remove {:.0} us, p99 {:.0} us; {} nodes, {} bytes, RSS {}",
+        times.iter().sum::<f64>() / times.len() as f64,
+        times[times.len() * 99 / 100],
+        index.info().nodes,
+        index.memory_bytes(),
+        rss_bytes(),
+    );
+}
+
+/// Wall time of one and of several threads: inserting, searching, and one half of each.
+fn threads(config: IndexConfig, data: &Data, threads: usize) {
+    let count = data.rows.len() / data.dim;
+    let mut once = [0.0; 3];
+    for threads in [1, threads] {
+        let index = Index::new(config).expect("a valid configuration");
+        let time = |work: &(dyn Fn(usize) + Sync)| {
+            let (start, cpu) = (Instant::now(), process_time_us());
+            thread::scope(|scope| {
+                for thread in 0..threads {
+                    scope.spawn(move || work(thread));
+                }
+            });
+            (start.elapsed().as_secs_f64(), (process_time_us() - cpu) / count as f64)
+        };
+        let insert = |row: usize| {
+            index.insert(&name(row), data.row(row)).expect("a valid vector");
+        };
+        let search = |query: usize| {
+            let query = &data.queries[query % data.nearest.len() * data.dim..][..data.dim];
+            let request = Request { ef: Some(80), ..Request::new(Target::Vector(query), 10) };
+            let hits = index.search(&request).expect("a valid query").expect("a vector");
+            assert_eq!(hits.len(), 10);
+        };
+        let mine = |thread: usize| (0..count).filter(move |row| row % threads == thread);
+        let inserts = time(&|thread| mine(thread).for_each(insert));
+        index.verify().expect("a sound graph");
+        let searches = time(&|thread| mine(thread).for_each(search));
+        let both = time(&|thread| {
+            for row in mine(thread) {
+                if row / threads % 2 == 0 { insert(row) } else { search(row) }
+            }
+        });
+        index.verify().expect("a sound graph");
+        let figures = [("inserts", inserts), ("searches", searches), ("half of each", both)];
+        for ((what, (time, cpu)), once) in figures.into_iter().zip(&mut once) {
+            if threads == 1 {
+                *once = time;
+            }
+            println!(
+                "{threads} threads, {what}: {:.0}/s, {:.2}x; {cpu:.0} us of CPU",
+                count as f64 / time,
+                *once / time
+            );
+        }
     }
 }
 
@@ -249,6 +345,11 @@ fn half_to_f32(half: u16) -> f32 {
         return f32::from_bits(value.to_bits() | sign);
     }
     f32::from_bits(sign | (exponent + 112) << 23 | fraction << 13)
+}
+
+fn process_time_us() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
 fn cpu_time_us() -> f64 {

@@ -19,7 +19,7 @@
 use std::collections::BTreeSet;
 
 use kiln_base::sync::Mutex;
-use kiln_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use kiln_base::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::arena::{Arena, LINE};
 use crate::codec::Codec;
@@ -37,6 +37,8 @@ pub(crate) struct Graph {
     pub(crate) stripes: Stripes,
     pub(crate) epochs: Epochs,
     pub(crate) entry: Entry,
+    /// Bytes of the strings that nodes own: attributes, and side bytes that rows have no room for.
+    pub(crate) strings_bytes: AtomicUsize,
     uppers: Uppers,
 }
 
@@ -67,7 +69,8 @@ impl Graph {
         let stride = (m * size_of::<u32>()).next_multiple_of(LINE);
         let uppers = Uppers { arena: Arena::new(stride), slots: m, free: Mutex::default() };
         let (stripes, epochs, entry) = (Stripes::new(), Epochs::new(), Entry::new());
-        Self { codec, rows, stripes, epochs, entry, uppers }
+        let strings_bytes = AtomicUsize::new(0);
+        Self { codec, rows, stripes, epochs, entry, strings_bytes, uppers }
     }
 
     /// The slots of a node on one of its levels.
@@ -149,6 +152,18 @@ impl Graph {
 
     pub(crate) fn is_dying(&self, node: u32) -> bool {
         self.rows.block(node).state() == State::Dying
+    }
+
+    /// Marks all nodes that can be reached from `start` on level 0, beyond those marked before.
+    pub(crate) fn reach(&self, start: u32, reached: &mut [bool]) {
+        reached[start as usize] = true;
+        let mut waiting = vec![start];
+        let mut ids = Vec::new();
+        while let Some(node) = waiting.pop() {
+            self.neighbours(node, 0, &mut ids);
+            let new = |id: &&u32| !std::mem::replace(&mut reached[**id as usize], true);
+            waiting.extend(ids.iter().filter(new));
+        }
     }
 
     /// Takes the blocks for `level` lists above level 0 and returns the first's number.

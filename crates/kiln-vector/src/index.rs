@@ -38,7 +38,7 @@ use crate::metric::Metric;
 use crate::names::{Assigned, NO_NODE, Names};
 use crate::node::State;
 use crate::scratch;
-use crate::thin::ThinBytes;
+use crate::thin::{self, ThinBytes};
 
 /// The least and the most links of a node on a level above 0; on level 0 it has twice as many.
 pub const M_RANGE: std::ops::RangeInclusive<usize> = 2..=512;
@@ -83,8 +83,6 @@ pub struct Index {
     pub(crate) inserts: AtomicU64,
     /// Elements that have attributes.
     pub(crate) attributed: AtomicUsize,
-    /// Bytes of attributes and side bytes.
-    pub(crate) strings_bytes: AtomicUsize,
     garbage: Mutex<VecDeque<(u64, Garbage)>>,
 }
 
@@ -178,7 +176,6 @@ impl Index {
             names: Names::new(),
             inserts: AtomicU64::new(0),
             attributed: AtomicUsize::new(0),
-            strings_bytes: AtomicUsize::new(0),
             garbage: Mutex::default(),
         })
     }
@@ -246,7 +243,7 @@ impl Index {
             let kept = old.and_then(|old| attributes_of(old).attributes());
             match attributes {
                 Some(new) => {
-                    block.swap_attributes(Some(ThinBytes::new(new)));
+                    block.swap_attributes(Some(self.string(new)));
                     if kept.is_none() {
                         self.attributed.fetch_add(1, Ordering::Relaxed);
                     }
@@ -317,7 +314,7 @@ impl Index {
     /// Sets the attributes of an element, or takes them away. Returns whether there is such an
     /// element.
     pub fn set_attributes(&self, name: &[u8], attributes: Option<&[u8]>) -> bool {
-        let new = attributes.map(ThinBytes::new);
+        let new = attributes.map(|new| self.string(new));
         // Under the names' lock, or the element's node could change in between.
         let found = self.names.with_frozen(name, |node| {
             let old = self.graph.rows.block(node).swap_attributes(new);
@@ -433,7 +430,7 @@ impl Index {
     fn free(&self, garbage: &Garbage) {
         match *garbage {
             // SAFETY: it was taken from its node, and the readers of that time have left.
-            Garbage::Attributes(attributes) => unsafe { attributes.free() },
+            Garbage::Attributes(attributes) => unsafe { self.free_string(attributes) },
             // A scan comes to nodes by number. One that saw this node before it was `free` may
             // still be looking at it, so the rest waits for that one to leave.
             Garbage::Node(node) => {
@@ -450,17 +447,29 @@ impl Index {
         }
     }
 
+    /// A string for a node to own.
+    pub(crate) fn string(&self, bytes: &[u8]) -> ThinBytes {
+        self.graph.strings_bytes.fetch_add(thin::allocated(bytes.len()), Ordering::Relaxed);
+        ThinBytes::new(bytes)
+    }
+
+    /// Frees a string that a node owned.
+    ///
+    /// # Safety
+    ///
+    /// As [`ThinBytes::free`].
+    unsafe fn free_string(&self, string: ThinBytes) {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { string.free() };
+        self.graph.strings_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Frees what a node owns outside of its row. Nobody may be using the node any more.
     fn free_strings(&self, node: u32) {
         let block = self.graph.rows.block(node);
-        if let Some(side) = block.side() {
+        for string in [block.take_side(), block.swap_attributes(None)].into_iter().flatten() {
             // SAFETY: readers of the node have left, and nobody else has the address.
-            unsafe { side.free() };
-        }
-        block.set_side(None);
-        if let Some(attributes) = block.swap_attributes(None) {
-            // SAFETY: as above.
-            unsafe { attributes.free() };
+            unsafe { self.free_string(string) };
         }
         if let Some(name) = block.name() {
             block.set_name(None);
@@ -476,7 +485,7 @@ impl Drop for Index {
             // What nodes own is freed below.
             if let Garbage::Attributes(attributes) = garbage {
                 // SAFETY: it was taken from its node, and nobody is left to read it.
-                unsafe { attributes.free() };
+                unsafe { self.free_string(attributes) };
             }
         }
         for node in 0..self.graph.rows.arena.end() {

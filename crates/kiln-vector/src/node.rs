@@ -1,12 +1,15 @@
 //! A node: one row of the arena, and what lies in it.
 //!
 //! ```text
-//! | codec's header | block | links of level 0 | hot row | cold row |
-//! | bits, factors  |       |   2 M x u32      |  int8   |  24 bit  |
-//! ^ 64-aligned             ^ 64-aligned       ^ 64      ^ 64
+//! | codec's header | block | side | links of level 0 | hot row | cold row |
+//! | bits, factors  |       |      |   2 M x u32      |  int8   |  24 bit  |
+//! ^ 64-aligned                    ^ 64-aligned       ^ 64      ^ 64
 //!
-//! block (32 bytes):  name | attributes | side |  upper: u32 | state | level
-//!                    thin addresses, or null     first block of links above level 0
+//! block (32 bytes):  name | attributes | side | upper: u32 | state | level | side's length
+//!                    thin addresses, or null    first block of links above level 0
+//!
+//! side: what the codec keeps beside the row, in the room up to the links if it fits (which it
+//!       does at 384 dimensions), else behind the block's address and with a length of SIDE_APART
 //! ```
 //!
 //! A walk reads the first lines of the header and the links of every node that it expands; the
@@ -44,7 +47,7 @@ use crate::arena::{Arena, LINE};
 use crate::codec::{Layout, NodeMut, NodeRef};
 use crate::epoch::Guard;
 use crate::names::NameRef;
-use crate::thin::ThinBytes;
+use crate::thin::{self, ThinBytes};
 
 /// Node ids end below this: the highest bit marks a candidate as expanded.
 pub(crate) const NODES_MAX: u32 = 1 << 31;
@@ -58,7 +61,11 @@ pub(crate) struct Block {
     pub(crate) upper: AtomicU32,
     state: AtomicU8,
     level: AtomicU8,
+    side_length: AtomicU8,
 }
+
+/// A length that says that the side bytes have an allocation of their own.
+const SIDE_APART: u8 = u8::MAX;
 
 /// Where a node is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,13 +120,10 @@ impl Block {
         ThinBytes::from_ptr(self.attributes.swap(new, Ordering::AcqRel))
     }
 
-    pub(crate) fn side(&self) -> Option<ThinBytes> {
-        // Relaxed: written before the node's id was given to anybody.
-        ThinBytes::from_ptr(self.side.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn set_side(&self, side: Option<ThinBytes>) {
-        self.side.store(side.map_or(null_mut(), ThinBytes::as_ptr), Ordering::Relaxed);
+    /// Takes out the side bytes that have an allocation of their own.
+    pub(crate) fn take_side(&self) -> Option<ThinBytes> {
+        // Relaxed: the caller is alone with the node.
+        ThinBytes::from_ptr(self.side.swap(null_mut(), Ordering::Relaxed))
     }
 }
 
@@ -128,6 +132,7 @@ pub(crate) struct Rows {
     pub(crate) arena: Arena,
     header: usize,
     block_at: usize,
+    side_at: usize,
     links_at: usize,
     pub(crate) links: usize,
     hot_at: usize,
@@ -147,6 +152,7 @@ impl Rows {
             arena: Arena::new(stride),
             header: layout.owned,
             block_at,
+            side_at: block_at + size_of::<Block>(),
             links_at,
             links,
             hot_at,
@@ -185,6 +191,26 @@ impl Rows {
         NodeMut { header, hot, cold }
     }
 
+    /// Keeps the side bytes of a node. Returns the memory taken beside the row.
+    ///
+    /// # Safety
+    ///
+    /// As [`Rows::building`].
+    pub(crate) unsafe fn set_side(&self, id: u32, bytes: &[u8]) -> usize {
+        let block = self.block(id);
+        // Relaxed, all of it: the node's id is given to others by a release.
+        if bytes.len() > self.links_at - self.side_at || bytes.len() >= SIDE_APART.into() {
+            block.side.store(ThinBytes::new(bytes).as_ptr(), Ordering::Relaxed);
+            block.side_length.store(SIDE_APART, Ordering::Relaxed);
+            return thin::allocated(bytes.len());
+        }
+        let room = self.arena.row(id).wrapping_add(self.side_at);
+        // SAFETY: the room up to the links is large enough, and by rule 1 nobody else uses it yet.
+        unsafe { room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        block.side_length.store(bytes.len() as u8, Ordering::Relaxed);
+        0
+    }
+
     /// A node's block. All of it is atomic, so no guard is needed to look.
     #[inline]
     pub(crate) fn block(&self, id: u32) -> &Block {
@@ -216,8 +242,16 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn node(self, id: u32) -> NodeRef<'a> {
-        // SAFETY: the side bytes are freed with the node, after the guard's stay.
-        let side = self.rows.block(id).side().map_or(&[][..], |side| unsafe { side.get() });
+        let block = self.rows.block(id);
+        // Relaxed: written before the node's id was given to anybody.
+        let side = match block.side_length.load(Ordering::Relaxed) {
+            SIDE_APART => {
+                let side = ThinBytes::from_ptr(block.side.load(Ordering::Relaxed));
+                // SAFETY: the side bytes are freed with the node, after the guard's stay.
+                side.map_or(&[][..], |side| unsafe { side.get() })
+            }
+            length => self.part(id, self.rows.side_at, length.into()),
+        };
         let cold = self.part(id, self.rows.cold_at, self.rows.cold);
         NodeRef { header: self.header(id), hot: self.hot(id), cold, side }
     }

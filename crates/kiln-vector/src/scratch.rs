@@ -149,11 +149,11 @@ impl Candidates {
         if self.is_full() { self.list[self.width - 1].distance } else { f32::INFINITY }
     }
 
-    /// Adds a node, behind those of equal distance.
+    /// Adds a node, behind those of equal distance. Returns whether it is the next to expand.
     #[inline]
-    pub(crate) fn insert(&mut self, distance: f32, node: u32) {
+    pub(crate) fn insert(&mut self, distance: f32, node: u32) -> bool {
         if distance >= self.worst() {
-            return;
+            return false;
         }
         let at = self.list.partition_point(|candidate| candidate.distance <= distance);
         let alike = at.checked_sub(COPIES).map(|first| self.list[first].distance);
@@ -165,7 +165,9 @@ impl Candidates {
             self.list.pop();
         }
         self.list.insert(at, Candidate::new(distance, node));
+        let is_next = at <= self.cursor;
         self.cursor = self.cursor.min(at);
+        is_next
     }
 
     /// The nearest node that is not expanded yet, which it then counts as.

@@ -14,10 +14,8 @@ use crate::scratch::Candidate;
 
 /// Attempts to find a victim in a list that other threads keep changing.
 const ATTEMPTS: usize = 4;
-/// A node covers others only if they are nearer to it by this factor than to the centre. Above 1
-/// the graph is denser, which costs time at insert and gives recall at equal width.
-const COVER: f32 = 1.0;
-/// The same for links that a full list gives up.
+/// In a full list a node covers others only if they are nearer to it by this factor than to the
+/// centre: so the links that lead far away stay, however many near ones come.
 const COVER_VICTIM: f32 = 1.1;
 
 /// The choice of neighbours and the linking, inside the epoch.
@@ -49,7 +47,7 @@ impl Selector<'_> {
             let distance = self.between(node, candidate.node());
             let candidate = Candidate::new(distance, candidate.node());
             let covered = choice.chosen.iter().any(|chosen: &Candidate| {
-                stretch(self.between(chosen.node(), candidate.node()), COVER) <= candidate.distance
+                self.between(chosen.node(), candidate.node()) <= candidate.distance
             });
             if covered { choice.covered.push(candidate) } else { choice.chosen.push(candidate) }
         }

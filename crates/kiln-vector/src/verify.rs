@@ -121,14 +121,9 @@ fn verify_entry(graph: &Graph) -> Result<(), Broken> {
     if block.state() != State::Linked || Some(level) != tallest || block.level() != level {
         return Err(Broken::Entry);
     }
-    let mut seen = HashSet::from([entry]);
-    let mut waiting = vec![entry];
-    let mut ids = Vec::new();
-    while let Some(node) = waiting.pop() {
-        graph.neighbours(node, 0, &mut ids);
-        waiting.extend(ids.iter().filter(|&&id| seen.insert(id)));
-    }
-    match graph.linked().count() - seen.len() {
+    let mut reached = vec![false; graph.rows.arena.end() as usize];
+    graph.reach(entry, &mut reached);
+    match graph.linked().filter(|&node| !reached[node as usize]).count() {
         0 => Ok(()),
         missing => Err(Broken::Unreachable(missing)),
     }

@@ -140,7 +140,9 @@ impl<'a> Walk<'a> {
                 });
             }
             for &node in &*neighbours {
-                candidates.insert(self.coarse(node), node);
+                if candidates.insert(self.coarse(node), node) && level == 0 {
+                    self.nodes.prefetch_links(node); // The next to be expanded, as it looks.
+                }
             }
         }
     }
