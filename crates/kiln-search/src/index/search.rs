@@ -11,8 +11,8 @@ use super::{INVALID_VECTOR, NOT_FOUND, VectorIndex, name, reads, vector};
 use crate::engine::look_up;
 use crate::vector::look_up_micros;
 
-/// Up to this many members are all compared with: exact, and about as fast as a walk.
-const EXACT_MAX: usize = 1_000;
+/// Up to this many members are all compared with: exact without a doubt, and quick.
+const EXACT_MAX: usize = 100;
 const EF_MAX: i64 = 1_000_000;
 
 pub(super) const COMMANDS: &[CommandSpec] = &[

@@ -319,3 +319,32 @@ fn a_filter_that_is_repeated_gives_what_it_gave_and_hears_of_changes() {
     ]);
     check(&steps);
 }
+
+#[test]
+fn a_vector_set_is_a_key_like_any_other() {
+    check(&[
+        ("VADD v VALUES 1 1 a", "(integer) 1"),
+        ("SET s x", "OK"),
+        ("DBSIZE", "(integer) 2"),
+        ("SCAN 0 COUNT 100000 TYPE vectorset", "1) \"0\"\n2) 1) \"v\""),
+        ("SORT v", WRONG_TYPE),
+        ("GET v", WRONG_TYPE),
+        ("LPUSH v x", WRONG_TYPE),
+        ("DUMP v", "(error) ERR Kiln cannot dump values of this type yet"),
+        ("EXPIRE v 1000", "(integer) 1"),
+        ("VADD v VALUES 1 2 b", "(integer) 1"),
+        ("TTL v", "(integer) 1000"),
+        ("MOVE v 1", "(integer) 1"),
+        ("SELECT 1", "OK"),
+        ("VCARD v", "(integer) 2"),
+        ("PEXPIREAT v 1", "(integer) 1"),
+        ("VCARD v", "(integer) 0"),
+        ("VADD v VALUES 3 1 2 3 a NOQUANT", "(integer) 1"),
+        ("SET v x", "OK"),
+        ("VCARD v", WRONG_TYPE),
+        ("DEL v", "(integer) 1"),
+        ("VADD v VALUES 1 1 a", "(integer) 1"),
+        ("FLUSHALL", "OK"),
+        ("VCARD v", "(integer) 0"),
+    ]);
+}
