@@ -292,6 +292,9 @@ impl Running<'_> {
         client.last_command.store(u32::from(resolved.id.0), Ordering::Relaxed);
         let waits = self.execute(resolved, args, out);
         let nanos = self.worker.watch.lap();
+        if let Some(Wait::Compute(computing)) = waits {
+            return Step::Wait(Wait::Compute(computing)); // It counts when it is done.
+        }
         self.worker.stats.ran(resolved.id, nanos);
         self.worker.stats.commands_processed.add(1);
         self.note_slow(resolved, args, nanos);
@@ -1044,7 +1047,10 @@ pub fn finish_compute(
         Some(finish) => finish(context, reply),
         None => Err(CommandError::text("ERR the work was lost")),
     });
-    running.note_slow(command, args, computing.started.elapsed().as_nanos() as u64);
+    let nanos = computing.started.elapsed().as_nanos() as u64;
+    running.worker.stats.ran(command.id, nanos);
+    running.worker.stats.commands_processed.add(1);
+    running.note_slow(command, args, nanos);
     running.session.after_reply(out, mark);
 }
 

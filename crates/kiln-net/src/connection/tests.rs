@@ -249,6 +249,8 @@ fn what_was_computed_is_committed_journaled_and_sent_in_its_turn() {
     let replies = "+OK\r\n:2\r\n-ERR syntax error\r\n$2\r\nab\r\n";
     assert_eq!(serve_leaving(&server, &shared, commands, None), replies);
     assert_eq!(*lines.lock(), ["COMPUTE k a", "APPEND k b"]);
+    let computed = server.commands.find(b"COMPUTE").expect("one of the commands").id;
+    assert_eq!(server.stats[0].commands[usize::from(computed.0)].calls.get(), 2);
 }
 
 #[test]
