@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Instant;
 use std::{env, fs};
 
-use kiln_vector::{Index, IndexConfig, Metric, Quantization, Request, Target};
+use kiln_vector::{Filter, Index, IndexConfig, Metric, Quantization, Request, Target};
 
 /// Result widths of the table.
 const EFS: [usize; 7] = [16, 20, 32, 40, 60, 80, 150];
@@ -110,6 +110,7 @@ fn run(options: &Options) {
     );
     println!("mean degree {:.1}", index.mean_degree());
     table(&index, &data, options.passes);
+    filters(&index, &data);
     image(&index);
     if options.replace {
         replace(&index, &data, options.passes);
@@ -120,6 +121,35 @@ fn run(options: &Options) {
     if options.threads > 1 {
         drop(index);
         threads(config, &data, options.threads);
+    }
+}
+
+/// Recall and time of a search whose filter passes a share of the elements, whichever is near.
+fn filters(index: &Index, data: &Data) {
+    for per_thousand in [1_000, 500, 100, 10, 1] {
+        let passes = |name: &[u8], _: Option<&[u8]>| {
+            u64::from(number(name)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+                < (per_thousand << 32) / 1_000
+        };
+        let (mut found, mut wanted, mut time) = (0, 0, 0.0);
+        for query in data.queries().take(200) {
+            let filter: Option<&dyn Filter> = (per_thousand < 1_000).then_some(&passes);
+            let request = Request { filter, ..Request::new(Target::Vector(query), 10) };
+            let search = |request: &Request<'_>| {
+                index.search(request).expect("a valid query").expect("a vector")
+            };
+            let right = search(&Request { exact: true, ..request });
+            let start = cpu_time_us();
+            let hits = search(&request);
+            time += cpu_time_us() - start;
+            wanted += right.len();
+            found += hits.iter().filter(|hit| right.iter().any(|r| r.name == hit.name)).count();
+        }
+        println!(
+            "filter passes {per_thousand} of 1000: recall@10 {:.4}, {:.1} us",
+            found as f64 / wanted as f64,
+            time / 200.0,
+        );
     }
 }
 

@@ -279,15 +279,21 @@ impl Index {
     fn load_links(&self, node: u32, nodes: u32, input: &mut Input<'_>) -> Result<(), LoadError> {
         for level in 0..=self.graph.rows.block(node).level() {
             let list = self.graph.list(node, level);
-            for _ in 0..u16::from_le_bytes(input.array()?) {
-                let other = input.u32()?;
+            let length = usize::from(u16::from_le_bytes(input.array()?));
+            if length > list.len() {
+                return Err(LoadError::Malformed("number of links"));
+            }
+            let (ids, _) = input.take(length * size_of::<u32>())?.as_chunks::<4>();
+            let others = || ids.iter().map(|id| u32::from_le_bytes(*id));
+            for other in others().filter(|&other| other < nodes) {
+                self.graph.rows.prefetch_block(other);
+            }
+            for other in others() {
                 let is_there = other < nodes && self.graph.rows.block(other).level() >= level;
                 if !is_there || other == node || links::contains(list, other) {
                     return Err(LoadError::Malformed("link"));
                 }
-                if !links::push(list, other) {
-                    return Err(LoadError::Malformed("number of links"));
-                }
+                links::push(list, other);
             }
         }
         Ok(())
@@ -301,6 +307,9 @@ impl Index {
             let mut ids = Vec::new();
             for level in 0..=graph.rows.block(node).level() {
                 graph.neighbours(node, level, &mut ids);
+                if level == 0 {
+                    ids.iter().for_each(|&other| graph.rows.prefetch_links(other));
+                }
                 for &other in &ids {
                     if !links::contains(graph.list(other, level), node) {
                         links::remove(graph.list(node, level), other);

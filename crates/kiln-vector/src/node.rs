@@ -217,6 +217,19 @@ impl Rows {
         &self.arena.at::<Block>(id, self.block_at, 1)[0] // A new row is zero: a free node.
     }
 
+    /// Asks for a node's links on level 0.
+    #[inline]
+    pub(crate) fn prefetch_links(&self, id: u32) {
+        let links = self.arena.row(id).wrapping_add(self.links_at);
+        prefetch_lines(links, self.links * size_of::<u32>());
+    }
+
+    /// Asks for a node's block.
+    #[inline]
+    pub(crate) fn prefetch_block(&self, id: u32) {
+        prefetch::read(self.arena.row(id).wrapping_add(self.block_at));
+    }
+
     /// A node's links on level 0.
     #[inline]
     pub(crate) fn links(&self, id: u32) -> &[AtomicU32] {
@@ -271,8 +284,7 @@ impl<'a> Reader<'a> {
     /// Asks for the links of level 0.
     #[inline]
     pub(crate) fn prefetch_links(self, id: u32) {
-        let links = self.rows.arena.row(id).wrapping_add(self.rows.links_at);
-        prefetch_lines(links, self.rows.links * size_of::<u32>());
+        self.rows.prefetch_links(id);
     }
 
     /// Asks for the start of the cold row; the processor's own prefetcher follows a long one.

@@ -19,7 +19,7 @@ use crate::search::{Request, ranked_exactly};
 use crate::walk::Walk;
 
 /// A walk spends as much time on one candidate of its width as a scan on this many nodes.
-const SCAN_PER_CANDIDATE: usize = 32;
+const SCAN_PER_CANDIDATE: usize = 24;
 /// Candidates of a filtered walk for each hit, before those that do not pass are added. A walk
 /// finds 95% of what is nearest when it is twice as wide as what is wanted.
 const WIDTH_PER_HIT: f64 = 2.5;
@@ -30,10 +30,10 @@ const SAMPLES_PASSING: usize = 6;
 /// What is assumed where next to nothing passed.
 const LEAST_SHARE: f64 = 1e-3;
 /// How far below its estimate a distance may lie, in units of the codec's slack, which is half a
-/// standard error: so four standard errors.
-const SURE: f32 = 8.0;
+/// standard error. A walk allows one unit; a scan, which has no second chance, three.
+const SURE: f32 = 3.0;
 /// Rows that are asked for ahead of a scan.
-const AHEAD: u32 = 8;
+const AHEAD: u32 = 16;
 
 /// How a search is done.
 pub(crate) struct Plan {
@@ -121,6 +121,7 @@ impl Index {
         for node in 0..end {
             if node + AHEAD < end {
                 walk.prefetch(node + AHEAD);
+                self.graph.rows.prefetch_block(node + AHEAD);
             }
             // Dying ones lead to the nodes that replaced them since the scan began.
             if matches!(self.graph.rows.block(node).state(), State::Linked | State::Dying) {
