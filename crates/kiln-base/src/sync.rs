@@ -12,11 +12,11 @@ pub use std::sync::{Arc, atomic};
 
 #[cfg(loom)]
 pub use loom::sync::{Arc, atomic};
+#[cfg(loom)]
+pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// The atomics of statics that count. A model's atomics cannot be made in a constant, and a figure
 /// that orders nothing needs no model.
 pub use std::sync::atomic as static_atomic;
-#[cfg(loom)]
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A readers-writer lock without data, for the executor that holds many at once.
 ///
