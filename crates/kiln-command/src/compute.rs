@@ -28,7 +28,7 @@ use crate::table::Command;
 
 /// Work up to this long runs where it is asked for: sending it to the pool and back costs some
 /// 20 to 50 µs, and a worker that is busy for a millisecond is noticed by nobody.
-pub const INLINE_MICROS: u64 = 500;
+pub const INLINE_MICROS: u64 = 1_000;
 
 /// Handler of a command on an engine.
 pub type EngineHandler =

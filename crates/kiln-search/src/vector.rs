@@ -84,7 +84,7 @@ pub(crate) fn blob(bytes: &[u8]) -> Option<Vec<f32>> {
 /// Microseconds that an insert among `len` vectors is foreseen to take: measured at 384 and 1,536
 /// dimensions.
 pub(crate) fn insert_micros(dim: usize, len: usize, ef: usize) -> u64 {
-    let per_candidate = 0.65 + 0.001_15 * dim as f64;
+    let per_candidate = 0.9 + 0.001_6 * dim as f64;
     (ef.min(len) as f64 * per_candidate) as u64
 }
 
