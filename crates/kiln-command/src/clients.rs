@@ -276,6 +276,12 @@ impl Pause {
         self.over.notify_waiters();
     }
 
+    /// Whether a pause was asked for, though it may be over.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.until_ms.load(Ordering::Relaxed) != 0
+    }
+
     /// Until when a command must wait, if it must; `write` says whether it may change data.
     #[inline]
     pub fn holds(&self, write: bool) -> Option<UnixMs> {

@@ -123,13 +123,14 @@ impl WorkerStats {
         }
     }
 
-    /// Counts a run of a command.
+    /// Counts `count` runs of a command that took `nanos` together, `mean` each.
     #[inline]
-    pub fn ran(&self, id: CommandId, nanos: u64) {
+    pub fn ran(&self, id: CommandId, count: u64, nanos: u64, mean: u64) {
         let stats = &self.commands[usize::from(id.0)];
-        stats.calls.add(1);
+        stats.calls.add(count);
         stats.nanos.add(nanos);
-        stats.latency[bucket_of(nanos)].add(1);
+        stats.latency[bucket_of(mean)].add(count);
+        self.commands_processed.add(count);
     }
 
     /// CONFIG RESETSTAT.

@@ -22,6 +22,8 @@ pub struct Command {
     pub is_subcommand: bool,
     /// Whether it is about values that have allocations of their own, worth a prefetch.
     pub values_apart: bool,
+    /// Whether a call takes about as long as the next, so that neighbours may be timed together.
+    pub constant_time: bool,
 }
 
 /// Slots of the name index; a power of two, a few times the number of commands.
@@ -56,6 +58,8 @@ impl CommandTable {
                     spec.group,
                     Group::List | Group::Set | Group::Hash | Group::SortedSet
                 ),
+                constant_time: spec.flags.contains(CommandFlags::FAST)
+                    || spec.complexity.starts_with("O(1)"),
             })
             .collect();
         let names = commands.iter().map(|command| command.spec.name.to_owned()).collect();

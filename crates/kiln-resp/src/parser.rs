@@ -190,6 +190,14 @@ struct Pending {
     scanned: usize,
 }
 
+impl Pending {
+    /// Whether nothing is known of the next command yet.
+    #[inline]
+    fn is_fresh(&self) -> bool {
+        self.missing == 0 && self.scanned == 0
+    }
+}
+
 /// Why a pass over the buffer stopped before the end of a command.
 enum Stop {
     Incomplete,
@@ -222,7 +230,18 @@ impl Parser {
         assert!(u32::try_from(buf.len()).is_ok(), "a query buffer is smaller than 4 GiB");
         batch.clear();
         let mut start = 0;
+        let plain = !limits.unauthenticated
+            && limits.max_bulk.min(limits.max_multibulk) >= i64::from(SHORT_HEADER_MAX);
         while start < buf.len() && batch.len() < max_commands {
+            if plain && self.pending.is_fresh() {
+                let first = batch.spans.len();
+                if let Some(end) = whole(buf, start, &mut batch.spans) {
+                    batch.push(first, end);
+                    start = end;
+                    continue;
+                }
+                batch.spans.truncate(first);
+            }
             // Only the first command can have been pending, and all it needs is then in `self`.
             let resumed = std::mem::take(&mut self.pending);
             let first = batch.spans.len();
@@ -268,6 +287,28 @@ impl Parser {
     pub fn memory_bytes(&self) -> usize {
         self.spans.capacity() * size_of::<Span>()
     }
+}
+
+/// Parses a command that is complete and has short headers only, as nearly all are, and returns
+/// where it ends. Whatever else it may be, an error included, is left to the careful way, which
+/// looks at it from the start.
+#[inline]
+fn whole(buf: &[u8], start: usize, spans: &mut Vec<Span>) -> Option<usize> {
+    if buf[start] != b'*' {
+        return None;
+    }
+    let (count, header) = short_header(&buf[start..])?;
+    let mut at = start + header;
+    for _ in 0..count {
+        let line = buf.get(at..)?;
+        let (len, header) = short_header(line)?;
+        if line[0] != b'$' || line.len() < header + len as usize + 2 {
+            return None;
+        }
+        spans.push(Span { start: (at + header) as u32, len });
+        at += header + len as usize + 2;
+    }
+    (count > 0).then_some(at)
 }
 
 /// Parses a command that starts with `*`, and returns where it ends.
@@ -347,6 +388,9 @@ fn bulk_header(
     }
     Ok((len as u32, end))
 }
+
+/// The largest number in a header that [`short_header`] reads.
+const SHORT_HEADER_MAX: u32 = 999;
 
 /// A header of up to three digits, which nearly all are: its number and the length of its line.
 #[inline]

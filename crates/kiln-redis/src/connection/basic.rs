@@ -37,7 +37,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
 
 fn ping(_: &mut Context<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
     match args.len() {
-        1 => reply.simple("PONG"),
+        1 => reply.raw(b"+PONG\r\n"),
         2 => reply.bulk(args.get(1)),
         _ => return Err(wrong_arity(&PING)),
     }
