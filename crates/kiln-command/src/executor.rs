@@ -932,7 +932,9 @@ pub(crate) fn note_effect(
 /// without the locks, events, garbage and the waiters that need other shards.
 #[inline]
 pub(crate) fn settle(server: &Server, worker: &mut Worker, locked: Locked<'_>, now: UnixMs) {
-    if !worker.effects.is_empty() {
+    if worker.effects.is_mere_count() {
+        worker.stats.dirty.add(std::mem::take(&mut worker.effects.dirty));
+    } else {
         settle_changes(server, worker, locked, now);
     }
 }

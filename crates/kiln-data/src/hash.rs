@@ -550,8 +550,7 @@ fn set_pair(pack: &mut Listpack, name: &[u8], value: &[u8]) -> Written {
         pack.replace(pack.after(pos), value);
         return Written::Updated;
     }
-    pack.push_back(name);
-    pack.push_back(value);
+    pack.push_back_pair(name, value);
     Written::Created
 }
 

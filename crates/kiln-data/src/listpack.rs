@@ -29,7 +29,7 @@ use std::iter::FusedIterator;
 
 use kiln_base::number::{INTEGER_BYTES_MAX, format_i64, parse_i64};
 
-use crate::thin_buf::ThinBuf;
+use crate::thin_buf::{Gap, ThinBuf};
 
 /// A whole listpack stays below this, as in Redis.
 pub const BYTES_MAX: usize = 1 << 30;
@@ -176,7 +176,7 @@ impl Listpack {
 
     /// An empty listpack.
     pub fn new() -> Listpack {
-        Listpack { buf: ThinBuf::new(&[&[0, 0, END]]) }
+        Listpack { buf: ThinBuf::empty_listpack() }
     }
 
     /// A copy of `bytes` after checking all of them: any input is either refused or safe to use.
@@ -237,7 +237,7 @@ impl Listpack {
     /// Bytes that an entry of `text` takes.
     pub fn entry_bytes(text: &[u8]) -> usize {
         let entry = Encoded::new(Value::from_text(text));
-        entry.len() + entry.backlen.bytes().len()
+        entry.size()
     }
 
     /// Position of the first entry; the end if there is none.
@@ -343,11 +343,13 @@ impl Listpack {
 
     /// Appends an entry of this or another listpack.
     pub fn push_back_value(&mut self, value: Value<'_>) {
-        let entry = Encoded::new(value);
-        let end = self.bytes();
-        // The end marker is overwritten and written again, so that no tail has to move.
-        self.buf.splice(end - 1..end, &[entry.head(), entry.body, entry.backlen.bytes(), &[END]]);
-        self.count_changed(1);
+        self.insert_entries(self.bytes() - 1, &[Encoded::new(value)]);
+    }
+
+    /// Appends two texts, as [`Listpack::push_back`] would one after another, in one step.
+    pub fn push_back_pair(&mut self, first: &[u8], second: &[u8]) {
+        let entries = [first, second].map(|text| Encoded::new(Value::from_text(text)));
+        self.insert_entries(self.bytes() - 1, &entries);
     }
 
     /// Prepends `text`.
@@ -358,8 +360,7 @@ impl Listpack {
     /// Inserts `text` before the entry at `pos` (at the end: appends). `pos` then is the new
     /// entry's.
     pub fn insert_before(&mut self, pos: Pos, text: &[u8]) {
-        self.splice_entry(pos.0 as usize..pos.0 as usize, text);
-        self.count_changed(1);
+        self.insert_entries(pos.0 as usize, &[Encoded::new(Value::from_text(text))]);
     }
 
     /// Inserts `text` after the entry at `pos` and returns the new entry's position.
@@ -447,6 +448,14 @@ impl Listpack {
         right
     }
 
+    #[inline]
+    fn insert_entries(&mut self, at: usize, entries: &[Encoded<'_>]) {
+        let added = entries.iter().map(Encoded::size).sum();
+        self.buf.insert(at, added, |gap| entries.iter().for_each(|entry| entry.write(gap)));
+        debug_assert!(self.bytes() < BYTES_MAX);
+        self.count_changed(entries.len() as i64);
+    }
+
     fn splice_entry(&mut self, range: std::ops::Range<usize>, text: &[u8]) {
         let entry = Encoded::new(Value::from_text(text));
         self.buf.splice(range, &[entry.head(), entry.body, entry.backlen.bytes()]);
@@ -462,7 +471,7 @@ impl Listpack {
     /// Adjusts the header's count. Once unknown it stays so, as in Redis.
     fn count_changed(&mut self, delta: i64) {
         let count = self.stated_count();
-        if count != COUNT_UNKNOWN {
+        if delta != 0 && count != COUNT_UNKNOWN {
             let count = u16::try_from(i64::from(count) + delta).unwrap_or(COUNT_UNKNOWN);
             self.buf.payload_mut()[..2].copy_from_slice(&count.to_le_bytes());
         }
@@ -558,6 +567,19 @@ impl<'a> Encoded<'a> {
 
     fn len(&self) -> usize {
         self.head_len + self.body.len()
+    }
+
+    /// Bytes of the entry, its trailing length included.
+    #[inline]
+    fn size(&self) -> usize {
+        self.len() + self.backlen.size
+    }
+
+    #[inline]
+    fn write(&self, gap: &mut Gap<'_>) {
+        gap.put_few(self.head());
+        gap.put(self.body);
+        gap.put_few(self.backlen.bytes());
     }
 }
 

@@ -10,6 +10,8 @@
 //! - A [`ThinBuf`] starts with its length, these four bytes included. Its first `len` bytes are
 //!   initialised, and its allocation is `size_class(len)` bytes long. So the capacity needs no
 //!   field: it is found from the length. Only this module writes the length.
+//! - A `ThinBuf` that was made empty shares the static [`EMPTY`] with all others and owns no
+//!   memory: what is made to be filled at once is allocated once, at its size.
 //! - A [`ThinBytes`] allocation is exactly the length prefix and the bytes, all initialised.
 //! - Allocations are aligned to 8, so the low three bits of their address are zero.
 //!
@@ -47,6 +49,12 @@ pub(crate) struct ThinBuf {
     data: NonNull<u8>,
 }
 
+/// What an empty listpack looks like: its length, its count, its end marker.
+static EMPTY: Empty = Empty([7, 0, 0, 0, 0, 0, 0xFF, 0]);
+
+#[repr(align(8))]
+struct Empty([u8; 8]);
+
 // SAFETY: a `ThinBuf` owns its bytes alone, like `Box<[u8]>`: no interior mutability, no sharing.
 unsafe impl Send for ThinBuf {}
 // SAFETY: as above; `&ThinBuf` only reads.
@@ -61,6 +69,23 @@ impl ThinBuf {
         storage[..LEN_BYTES].write_copy_of_slice(&len_prefix(len));
         fill(&mut storage[LEN_BYTES..], pieces);
         buf
+    }
+
+    /// The buffer of an empty listpack.
+    #[inline]
+    pub(crate) fn empty_listpack() -> ThinBuf {
+        ThinBuf { data: NonNull::from(&EMPTY).cast() }
+    }
+
+    #[inline]
+    fn is_static(&self) -> bool {
+        self.data == NonNull::from(&EMPTY).cast()
+    }
+
+    /// Bytes of the allocation, none for the static.
+    #[inline]
+    fn size(&self) -> usize {
+        if self.is_static() { 0 } else { size_class(self.len()) }
     }
 
     /// Starts loading the first bytes; reads nothing, not even the length.
@@ -81,7 +106,7 @@ impl ThinBuf {
 
     /// Bytes of the allocation.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_class(self.len())
+        self.size()
     }
 
     /// All bytes, the length prefix first.
@@ -95,6 +120,7 @@ impl ThinBuf {
     /// is.
     #[inline]
     pub(crate) fn payload_mut(&mut self) -> &mut [u8] {
+        assert!(!self.is_static(), "nobody writes to the static that all empty buffers share");
         let len = self.len();
         // SAFETY: as in `as_slice`, and `self` is borrowed exclusively.
         let all = unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), len) };
@@ -112,8 +138,11 @@ impl ThinBuf {
         assert!(LEN_BYTES <= range.start && range.start <= range.end && range.end <= old_len);
         let added: usize = pieces.iter().map(|piece| piece.len()).sum();
         let new_len = old_len - range.len() + added;
+        if new_len == old_len && added == 0 {
+            return;
+        }
         let prefix = len_prefix(new_len);
-        let (old_size, new_size) = (size_class(old_len), size_class(new_len));
+        let (old_size, new_size) = (self.size(), size_class(new_len));
 
         if new_size > old_size {
             self.reallocate(old_size, new_size);
@@ -129,6 +158,34 @@ impl ThinBuf {
         }
     }
 
+    /// Makes a gap of `added` bytes at `at`, counted from the start of the buffer, and lets `fill`
+    /// write all of them.
+    ///
+    /// # Panics
+    ///
+    /// As [`ThinBuf::splice`], and if `fill` writes more or less.
+    #[inline]
+    pub(crate) fn insert(&mut self, at: usize, added: usize, fill: impl FnOnce(&mut Gap<'_>)) {
+        let old_len = self.len();
+        assert!(LEN_BYTES <= at && at <= old_len && added > 0);
+        let new_len = old_len + added;
+        let prefix = len_prefix(new_len);
+        let (old_size, new_size) = (self.size(), size_class(new_len));
+        if new_size > old_size {
+            self.reallocate(old_size, new_size);
+        }
+        let storage = self.storage(new_size);
+        if old_len - at == 1 {
+            storage[new_len - 1] = storage[at]; // The end marker, as for nearly all appends.
+        } else {
+            storage.copy_within(at..old_len, at + added);
+        }
+        let mut gap = Gap { rest: &mut storage[at..at + added] };
+        fill(&mut gap);
+        assert!(gap.rest.is_empty(), "a gap is filled");
+        storage[..LEN_BYTES].write_copy_of_slice(&prefix);
+    }
+
     /// The whole allocation, whose size the caller knows.
     fn storage(&mut self, size: usize) -> &mut [MaybeUninit<u8>] {
         // SAFETY: the callers pass the size of the allocation, which `self` owns and which is
@@ -137,11 +194,43 @@ impl ThinBuf {
     }
 
     fn reallocate(&mut self, old_size: usize, new_size: usize) {
+        if self.is_static() {
+            let data = allocate(new_size);
+            // SAFETY: the new allocation is longer than the static, which is initialised.
+            unsafe { data.cast::<[u8; 8]>().write(EMPTY.0) };
+            self.data = data;
+            return;
+        }
         let (old, new) = (layout(old_size), layout(new_size));
         // SAFETY: the allocation was made with `layout(old_size)`, and `new` is a checked layout
         // whose size is not zero.
         let data = unsafe { realloc(self.data.as_ptr(), old, new.size()) };
         self.data = NonNull::new(data).unwrap_or_else(|| handle_alloc_error(new));
+    }
+}
+
+/// Space in a [`ThinBuf`] that is to be written from its start on.
+pub(crate) struct Gap<'b> {
+    rest: &'b mut [MaybeUninit<u8>],
+}
+
+impl Gap<'_> {
+    /// Writes `bytes`, which are mostly many.
+    #[inline]
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        let (now, rest) = std::mem::take(&mut self.rest).split_at_mut(bytes.len());
+        now.write_copy_of_slice(bytes);
+        self.rest = rest;
+    }
+
+    /// Writes `bytes`, which are mostly one or two: a call of `memcpy` would cost more.
+    #[inline]
+    pub(crate) fn put_few(&mut self, bytes: &[u8]) {
+        let (now, rest) = std::mem::take(&mut self.rest).split_at_mut(bytes.len());
+        for (place, byte) in now.iter_mut().zip(bytes) {
+            place.write(*byte);
+        }
+        self.rest = rest;
     }
 }
 
@@ -153,6 +242,9 @@ impl Clone for ThinBuf {
 
 impl Drop for ThinBuf {
     fn drop(&mut self) {
+        if self.is_static() {
+            return;
+        }
         let layout = layout(size_class(self.len()));
         // SAFETY: the allocation has this layout (an invariant), and nobody uses it after the drop.
         unsafe { dealloc(self.data.as_ptr(), layout) }

@@ -53,14 +53,14 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Whether the executor has nothing to do after the handler.
+    /// Whether nothing is to be done about the changes, if there are any, but to count them.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.dirty == 0
-            && self.expired == 0
+    pub fn is_mere_count(&self) -> bool {
+        self.expired == 0
             && self.events.is_empty()
             && self.ready.is_empty()
             && self.garbage.is_empty()
+            && self.journal.is_empty()
     }
 
     /// Forgets everything for the next command; the switches stay.

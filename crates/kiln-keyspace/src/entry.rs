@@ -158,6 +158,11 @@ impl Entry {
         Self::build(key, expire_at_ms.is_some(), expire_at_ms, 0, string_body(value))
     }
 
+    /// An entry of an integer.
+    pub fn int(key: &[u8], number: i64, expire_at_ms: Option<UnixMs>) -> Self {
+        Self::build(key, expire_at_ms.is_some(), expire_at_ms, 0, Body::Int(number))
+    }
+
     /// A string entry that keeps digits as text, too. `built` strings are `raw` to OBJECT ENCODING.
     pub fn text(key: &[u8], value: &[u8], built: bool, expire_at_ms: Option<UnixMs>) -> Self {
         Self::build(key, expire_at_ms.is_some(), expire_at_ms, 0, text_body(value, built))

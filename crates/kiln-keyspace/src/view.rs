@@ -350,10 +350,7 @@ impl<'v> View<'v> {
             key,
             Ttl::Keep,
             |entry| entry.set_int(number),
-            |at| {
-                let mut text = [0; 20];
-                Entry::string(key, kiln_base::number::format_i64(number, &mut text), at)
-            },
+            |at| Entry::int(key, number, at),
         );
     }
 
