@@ -10,6 +10,9 @@ pub trait Host: Send + Sync {
 
     /// The allocator's own report, for people.
     fn allocator_report(&self) -> String;
+
+    /// Gives the pages that the allocator holds and nobody uses back to the system.
+    fn purge_allocator(&self);
 }
 
 /// Figures of one moment. What cannot be found out is zero or empty.

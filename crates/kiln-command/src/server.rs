@@ -141,7 +141,7 @@ pub struct Server {
     /// The file system, for CONFIG REWRITE and the directive `dir`; none in tests.
     pub files: Option<Box<dyn ConfigFiles + Send + Sync>>,
     /// The machine and the allocator; none in tests.
-    pub host: Option<Box<dyn Host>>,
+    pub host: Option<Arc<dyn Host>>,
     garbage: Mutex<Option<mpsc::Sender<Garbage>>>,
 }
 
@@ -189,9 +189,19 @@ impl Server {
     /// the server.
     pub fn start_reclaimer(&self) -> std::io::Result<()> {
         let (sender, receiver) = mpsc::channel::<Garbage>();
+        let host = self.host.clone();
+        let reclaim = move |garbage| {
+            let whole_databases = matches!(garbage, Garbage::Flushed(_));
+            drop(garbage);
+            // As Redis does after FLUSHALL: else the pages went back over the next ten seconds, at
+            // the cost of the commands that run then.
+            if whole_databases && let Some(host) = &host {
+                host.purge_allocator();
+            }
+        };
         std::thread::Builder::new()
             .name("kiln-reclaim".to_owned())
-            .spawn(move || receiver.into_iter().for_each(drop))?;
+            .spawn(move || receiver.into_iter().for_each(reclaim))?;
         *self.garbage.lock() = Some(sender);
         Ok(())
     }

@@ -18,6 +18,21 @@ pub(crate) const NAME: &str = "jemalloc-5.3.1";
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) const NAME: &str = "libc";
 
+/// Gives pages that hold nothing back to the system, of all arenas.
+#[cfg(feature = "jemalloc")]
+pub(crate) fn purge() {
+    // Where an arena's number stands, 4,096 means all of them (`MALLCTL_ARENAS_ALL`).
+    let name = c"arena.4096.purge";
+    let (out, out_len, new) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the name ends in NUL, and this control neither reads nor writes a value. It fails
+    // only if there is no such control; then nothing happens.
+    unsafe { tikv_jemalloc_sys::mallctl(name.as_ptr(), out, out_len, new, 0) };
+}
+
+/// The system's allocator gives back what it will.
+#[cfg(not(feature = "jemalloc"))]
+pub(crate) fn purge() {}
+
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 

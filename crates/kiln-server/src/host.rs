@@ -7,6 +7,8 @@ use std::fs;
 use kiln_command::{Host, HostFigures};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::allocator;
+
 /// Ticks per second of the times in `/proc/self/stat`: the same on every Linux that Kiln runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -49,6 +51,10 @@ impl Host for System {
 
     fn allocator_report(&self) -> String {
         allocator_report()
+    }
+
+    fn purge_allocator(&self) {
+        allocator::purge();
     }
 }
 

@@ -95,7 +95,7 @@ fn serve(store: ConfigStore, config: &Config) -> Result<()> {
     let addresses = listeners.addresses();
     let mut server = Server::new(commands, store, options, random_hex()?);
     server.files = Some(Box::new(files::SystemFiles));
-    server.host = Some(Box::new(host));
+    server.host = Some(Arc::new(host));
     let server = Arc::new(server);
     server.start_reclaimer().context("start the reclaimer")?;
 

@@ -197,7 +197,10 @@ fn malloc_stats(
     Ok(())
 }
 
-fn purge(_: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
+fn purge(context: &mut Context<'_>, _: &Args<'_>, reply: &mut ReplyWriter<'_>) -> CommandResult {
+    if let Some(host) = &context.server.host {
+        host.purge_allocator();
+    }
     reply.ok();
     Ok(())
 }
