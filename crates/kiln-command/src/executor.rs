@@ -23,7 +23,8 @@ use kiln_base::memory;
 use kiln_base::sync::atomic::Ordering;
 use kiln_base::sync::{Arc, LockMode};
 use kiln_keyspace::{
-    Effect, Evicted, Hold, Locked, Object, PlannedKey, Shards, Value, View, Waiter, evict_one,
+    Effect, Evicted, Hold, KeyPlace, Locked, Object, PlannedKey, Shards, Value, View, Waiter,
+    evict_one,
 };
 use kiln_resp::{Args, Batch, ReplyBuf, ReplyWriter};
 use tokio::sync::oneshot;
@@ -108,6 +109,8 @@ impl Planned {
 pub struct Executor {
     window: Vec<Planned>,
     keys: Vec<PlannedKey>,
+    /// Places of keys that seem to exist and whose values have allocations of their own.
+    found: Vec<KeyPlace>,
 }
 
 /// What came of one command.
@@ -144,8 +147,8 @@ impl Executor {
     ) -> Progress {
         worker.refresh(server);
         session.client.commands.fetch_add((batch.len() - from) as u64, Ordering::Relaxed);
-        let exact = (0..LAP_SLOWLOG_MICROS_MIN)
-            .contains(&worker.config.config().slowlog_log_slower_than);
+        let exact =
+            (0..LAP_SLOWLOG_MICROS_MIN).contains(&worker.config.config().slowlog_log_slower_than);
         let mut start = from;
         worker.watch.restart();
         let mut now = now_ms();
@@ -167,7 +170,10 @@ impl Executor {
                 {
                     let shared = ran
                         && command.constant_time
-                        && self.window.get(index + 1 - start).is_some_and(|next| next.calls(command))
+                        && self
+                            .window
+                            .get(index + 1 - start)
+                            .is_some_and(|next| next.calls(command))
                         && lap < LAP_COMMANDS_MAX
                         && args.len() <= LAP_WORDS_MAX
                         && out.len() <= reply_start + LAP_REPLY_BYTES_MAX
@@ -247,13 +253,14 @@ impl Executor {
             for key in distinct() {
                 keyspace.prefetch_bucket(key.place.shard, db, key.place.hash);
             }
+            self.found.clear();
             for key in distinct() {
-                keyspace.prefetch_entry(key.place.shard, db, key.place.hash);
-            }
-            if values_apart {
-                for key in distinct() {
-                    keyspace.prefetch_value(key.place.shard, db, key.place.hash);
+                if keyspace.prefetch_entry(key.place.shard, db, key.place.hash) && values_apart {
+                    self.found.push(key.place);
                 }
+            }
+            for place in &self.found {
+                keyspace.prefetch_value(place.shard, db, place.hash);
             }
         }
     }

@@ -288,14 +288,17 @@ impl<T: Item> Table<T> {
     }
 
     /// Reads the bucket of `hash` and asks for the item that a lookup would compare, and an
-    /// overflow bucket. Some time later the lookup is cheap.
+    /// overflow bucket. Some time later the lookup is cheap. Says whether there was such an item.
     #[inline]
-    pub fn prefetch_item(&self, hash: u64) {
+    pub fn prefetch_item(&self, hash: u64) -> bool {
+        let mut found = false;
         self.raw.candidates(hash, |item| {
+            found = true;
             for offset in (0..T::PREFETCH_BYTES).step_by(64) {
                 bucket::prefetch(item.as_ptr().wrapping_add(offset));
             }
         });
+        found
     }
 
     /// Starts loading what the values of the items with this hash point to; the items are best in

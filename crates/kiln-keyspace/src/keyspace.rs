@@ -170,10 +170,13 @@ impl Keyspace {
         self.peek(shard, |state| state.db(db).table.prefetch_bucket(hash));
     }
 
-    /// Starts loading the entry that `hash` most likely means; its bucket is best in the cache.
+    /// Starts loading the entry that `hash` most likely means, and says whether there is one; its
+    /// bucket is best in the cache.
     #[inline]
-    pub fn prefetch_entry(&self, shard: ShardId, db: usize, hash: u64) {
-        self.peek(shard, |state| state.db(db).table.prefetch_item(hash));
+    pub fn prefetch_entry(&self, shard: ShardId, db: usize, hash: u64) -> bool {
+        let mut found = false;
+        self.peek(shard, |state| found = state.db(db).table.prefetch_item(hash));
+        found
     }
 
     /// Starts loading what the value of that entry points to; the entry is best in the cache.

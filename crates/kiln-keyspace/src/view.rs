@@ -344,14 +344,19 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Makes `key` hold an integer; a key that exists keeps its expiry.
-    pub fn set_int_keep_ttl(&mut self, key: &[u8], number: i64) {
-        self.store(
-            key,
-            Ttl::Keep,
-            |entry| entry.set_int(number),
-            |at| Entry::int(key, number, at),
-        );
+    /// Makes `key`, which is missing, hold an integer: no second look for it.
+    pub fn insert_int(&mut self, key: &[u8], number: i64) {
+        self.insert_at(self.place(key), Entry::int(key, number, None));
+    }
+
+    /// Makes `key`, which is missing, hold a string: no second look for it.
+    pub fn insert_string(&mut self, key: &[u8], value: &[u8]) {
+        let entry = if value.len() >= SHARED_MIN {
+            Entry::shared(key, Arc::new(value.to_vec()), None)
+        } else {
+            Entry::string(key, value, None)
+        };
+        self.insert_at(self.place(key), entry);
     }
 
     /// Makes `key` hold an object that is not empty; an engine may be.
@@ -603,11 +608,11 @@ impl<'v> View<'v> {
     ///
     /// In debug builds, if its key is there already.
     pub fn insert(&mut self, entry: Entry) {
-        debug_assert!(self.peek(entry.key()).is_none(), "the key must be absent");
         self.insert_at(self.place(entry.key()), entry);
     }
 
     fn insert_at(&mut self, place: KeyPlace, entry: Entry) -> NonNull<u8> {
+        debug_assert!(self.peek(entry.key()).is_none(), "the key must be absent");
         entry.set_access(self.clock(None));
         if self.wants(Event::New) {
             self.effects.events.push(KeyEvent {

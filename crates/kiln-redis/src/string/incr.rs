@@ -74,7 +74,7 @@ fn add(view: &mut View<'_>, key: &[u8], delta: i64, reply: &mut ReplyWriter<'_>)
     let sum = if let Some(sum) = added {
         sum?
     } else {
-        view.set_int_keep_ttl(key, delta);
+        view.insert_int(key, delta);
         delta
     };
     view.changed(key, Event::IncrBy); // One event name for all four, as in the reference.

@@ -184,7 +184,11 @@ fn setnx(view: &mut View<'_>, args: &Args<'_>, reply: &mut ReplyWriter<'_>) -> C
     let key = args.get(1);
     let missing = !view.exists(key);
     if missing {
-        store(view, key, args.get(2), Ttl::Clear);
+        if view.met_expired() {
+            view.expire_due(key);
+        }
+        view.insert_string(key, args.get(2));
+        view.changed(key, Event::Set);
     }
     reply.integer(i64::from(missing));
     Ok(())
