@@ -1120,8 +1120,7 @@ pub fn finish_compute(
         None => Err(CommandError::text("ERR the work was lost")),
     });
     let nanos = computing.started.elapsed().as_nanos() as u64;
-    running.worker.stats.ran(command.id, nanos);
-    running.worker.stats.commands_processed.add(1);
+    running.worker.stats.ran(command.id, 1, nanos, nanos);
     running.note_slow(command, args, nanos);
     running.session.after_reply(out, mark);
 }

@@ -261,7 +261,23 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::{hash_tag, shard_of};
+    use super::{hash_tag, may_have_brace, shard_of};
+
+    #[test]
+    fn a_brace_is_found_wherever_it_is_and_nothing_else_is_taken_for_one() {
+        for len in 0..=32 {
+            for other in [0, b'z', b'|', b'{' ^ 0x80, 0xFF] {
+                let mut key = vec![other; len];
+                assert!(!may_have_brace(&key), "{len} x {other}");
+                for at in 0..len {
+                    key[at] = b'{';
+                    assert!(may_have_brace(&key), "{len} x {other}, at {at}");
+                    key[at] = other;
+                }
+            }
+        }
+        assert!(may_have_brace(&[b'a'; 33]));
+    }
 
     #[test]
     fn a_hash_tag_decides_the_shard() {
