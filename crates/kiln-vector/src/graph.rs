@@ -144,6 +144,15 @@ impl Graph {
         links::remove(self.list(b, level), a);
     }
 
+    /// Cuts all links of a node.
+    pub(crate) fn isolate(&self, node: u32) {
+        let mut ids = Vec::new();
+        for level in 0..=self.rows.block(node).level() {
+            self.neighbours(node, level, &mut ids);
+            ids.iter().for_each(|&other| self.disconnect(node, other, level));
+        }
+    }
+
     /// Marks a node as dying: from here on nothing links to it.
     pub(crate) fn condemn(&self, node: u32) {
         let _locked = self.stripes.lock([node]);

@@ -44,6 +44,8 @@ use crate::scratch;
 
 const MAGIC: &[u8; 8] = b"KILNVEC1";
 const CHECKSUM: usize = size_of::<u64>();
+/// How often nodes that cannot be reached are linked anew; seldom more than twice.
+const RELINK_ROUNDS_MAX: usize = 16;
 /// No entry point.
 const NONE: u32 = u32::MAX;
 
@@ -300,7 +302,8 @@ impl Index {
     }
 
     /// Makes the graph whole: links without counterpart go, and what the entry point does not
-    /// reach is linked as if it were new.
+    /// reach is linked as if it were new. That may push out the last link of another node, so it
+    /// is looked for again until nothing is lost.
     fn connect_all(&self, nodes: u32, entry: u32) {
         let graph = &self.graph;
         for node in 0..nodes {
@@ -327,14 +330,21 @@ impl Index {
             graph.entry.add(node, graph.rows.block(node).level());
         }
         let (entry, _) = graph.entry.get().expect("there are nodes");
-        let mut reached = vec![false; nodes as usize];
-        graph.reach(entry, &mut reached);
         let config = self.config();
         let effort = Effort { ef_construction: config.ef_construction, m: config.m };
-        for node in 0..nodes {
-            if !reached[node as usize] {
-                scratch::with(|scratch| graph.reattach(node, effort, scratch));
-                graph.reach(node, &mut reached);
+        for _ in 0..RELINK_ROUNDS_MAX {
+            let mut reached = vec![false; nodes as usize];
+            graph.reach(entry, &mut reached);
+            if reached.iter().all(|&reached| reached) {
+                return;
+            }
+            for node in 0..nodes {
+                if !reached[node as usize] {
+                    // Room for links that lead to the entry point; those it has do not.
+                    graph.isolate(node);
+                    scratch::with(|scratch| graph.reattach(node, effort, scratch));
+                    graph.reach(node, &mut reached);
+                }
             }
         }
     }
