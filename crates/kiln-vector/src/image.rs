@@ -123,13 +123,16 @@ impl Index {
             out.write(&buf)?;
         }
         let mut ids = Vec::new();
-        for &node in &saved {
+        for (at, &node) in saved.iter().enumerate() {
             buf.clear();
             for level in 0..=self.graph.rows.block(node).level() {
                 self.graph.neighbours(node, level, &mut ids);
                 // Nodes that were added since have no number; pending ones neither.
-                let numbers = ids.iter().map(|&id| number.get(id as usize).copied());
-                let numbers: Vec<u32> = numbers.flatten().filter(|&id| id != NONE).collect();
+                let numbers = ids.iter().filter_map(|&id| number.get(id as usize).copied());
+                let mut numbers: Vec<u32> = numbers.filter(|&id| id != NONE).collect();
+                // A copy that writers disturbed again and again may have a link twice.
+                let mut seen = HashSet::new();
+                numbers.retain(|&id| id != at as u32 && seen.insert(id));
                 buf.extend_from_slice(&(numbers.len() as u16).to_le_bytes());
                 buf.extend(numbers.iter().flat_map(|id| id.to_le_bytes()));
             }
@@ -335,16 +338,15 @@ impl Index {
         for _ in 0..RELINK_ROUNDS_MAX {
             let mut reached = vec![false; nodes as usize];
             graph.reach(entry, &mut reached);
-            if reached.iter().all(|&reached| reached) {
+            let lost: Vec<u32> = (0..nodes).filter(|&node| !reached[node as usize]).collect();
+            if lost.is_empty() {
                 return;
             }
-            for node in 0..nodes {
-                if !reached[node as usize] {
-                    // Room for links that lead to the entry point; those it has do not.
-                    graph.isolate(node);
-                    scratch::with(|scratch| graph.reattach(node, effort, scratch));
-                    graph.reach(node, &mut reached);
-                }
+            // Their links lead nowhere, and walks that come upon them from above must not take
+            // them for neighbours.
+            lost.iter().for_each(|&node| graph.isolate(node));
+            for &node in &lost {
+                scratch::with(|scratch| graph.reattach(node, effort, scratch));
             }
         }
     }
