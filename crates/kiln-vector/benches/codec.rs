@@ -69,27 +69,45 @@ fn main() {
     }
 }
 
+/// A stored vector; its planes start at cache lines, as those of an index do.
 struct Node {
-    header: Vec<u8>,
-    hot: Vec<u8>,
-    cold: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Where the header, the hot and the cold plane start, and where the last ends.
+    bounds: [usize; 4],
     side: Vec<u8>,
 }
 
 impl Node {
     fn new(codec: &Codec) -> Node {
         let layout = codec.layout();
-        let [header, hot, cold] = [layout.owned, layout.hot, layout.cold].map(|len| vec![0; len]);
-        Node { header, hot, cold, side: Vec::new() }
+        let lens = [layout.header(32), layout.hot, layout.cold];
+        let bytes = vec![0; lens.iter().sum::<usize>() + 64];
+        let start = bytes.as_ptr().align_offset(64);
+        let [header, hot, cold] = lens;
+        let bounds = [start, start + header, start + header + hot, start + header + hot + cold];
+        Node { bytes, bounds, side: Vec::new() }
     }
 
     fn store(&mut self, codec: &Codec, query: &Query) {
-        let Node { header, hot, cold, side } = self;
-        codec.encode_query(query, &mut NodeMut { header, hot, cold }, side);
+        let [start, _, _, end] = self.bounds;
+        let layout = codec.layout();
+        let (header, rest) = self.bytes[start..end].split_at_mut(layout.header(32));
+        let (hot, cold) = rest.split_at_mut(layout.hot);
+        let header = &mut header[..layout.owned];
+        codec.encode_query(query, &mut NodeMut { header, hot, cold }, &mut self.side);
+    }
+
+    fn header(&self) -> &[u8] {
+        &self.bytes[self.bounds[0]..self.bounds[1]]
+    }
+
+    fn hot(&self) -> &[u8] {
+        &self.bytes[self.bounds[1]..self.bounds[2]]
     }
 
     fn as_ref(&self) -> NodeRef<'_> {
-        NodeRef { header: &self.header, hot: &self.hot, cold: &self.cold, side: &self.side }
+        let cold = &self.bytes[self.bounds[2]..self.bounds[3]];
+        NodeRef { header: self.header(), hot: self.hot(), cold, side: &self.side }
     }
 }
 
@@ -112,11 +130,11 @@ fn run(dim: usize, quantization: Quantization, level: Level, rounds: usize, repe
             black_box(nodes.iter().map(distance).sum::<f32>());
         })
     };
-    let estimate = each(&|node| codec.estimate(query, &node.header));
-    let coarse = each(&|node| codec.coarse(query, &node.header, &node.hot));
+    let estimate = each(&|node| codec.estimate(query, node.header()));
+    let coarse = each(&|node| codec.coarse(query, node.header(), node.hot()));
     let first = &nodes[0];
     let between =
-        each(&|node| codec.between((&node.header, &node.hot), (&first.header, &first.hot)));
+        each(&|node| codec.between((node.header(), node.hot()), (first.header(), first.hot())));
     let exact = each(&|node| codec.exact(query, node.as_ref()));
     let mut out = Vec::new();
     let decode = best(rounds, repeats, || {

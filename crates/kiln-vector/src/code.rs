@@ -5,7 +5,8 @@
 //! steps). Stored with it is the factor `1 / <r, c>`: for any `q` of length 1, rotated alike,
 //! `<q, c> * factor` estimates the cosine without bias, as the rotation is random. The standard
 //! error of the one-bit estimate is about `0.75 / sqrt(dim)`, of the three-bit one a quarter of
-//! it.
+//! it. Of the ten nearest of 50,000 texts, in 1536 dimensions, the first finds 0.86 and the second
+//! 0.97, where comparing the signs of both finds 0.74 (`codec/recall.rs`).
 //!
 //! ```text
 //! three-bit code    v = 4 b2 + 2 b1 + b0, c = v - 3.5
@@ -22,13 +23,14 @@
 //! Bound" (2024), and its extension to more bits (2025). Left out: a centroid taken off first
 //! (it must be known before the first vector comes), and magnitudes chosen per vector.
 
-use crate::kernel::{Kernels, plane_bytes};
-use crate::split::{max_abs, round};
+use crate::kernel::{Kernels, LANES, plane_bytes, sum};
+use crate::lines::Lines;
 
-/// Bits of a query's components for one-bit codes: 3 bits cost recall, 5 do not gain any.
+/// Bits of a query's components for one-bit codes. By 3, 4 and 5 bits the estimate alone finds
+/// 0.848, 0.860 and 0.874 of the ten nearest at 1536 dimensions; each bit costs as much as a code.
 pub(crate) const COARSE_PLANES: u32 = 4;
 
-/// Bits of a query's components for three-bit codes.
+/// Bits of a query's components for three-bit codes: 4, 5 and 6 find 0.952, 0.968 and 0.970.
 pub(crate) const FINE_PLANES: u32 = 6;
 
 /// Width of a magnitude of the three-bit code, for components with a deviation of 1. The best
@@ -100,7 +102,7 @@ pub(crate) fn dot_codes(kernels: &Kernels, dim: usize, a: [&[u8]; 3], b: [&[u8];
 /// A rotated query as bit planes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Planes {
-    bytes: Vec<u8>,
+    bytes: Lines,
     /// The sum of its numbers.
     sum: i32,
     /// 1 / <query, its numbers>; 0 for a zero vector.
@@ -109,44 +111,40 @@ pub(crate) struct Planes {
 
 impl Planes {
     /// Rounds `rotated`, of length 1 or 0, to numbers of `count` bits. `numbers` is scratch.
-    pub(crate) fn fill(&mut self, rotated: &[f32], count: u32, numbers: &mut Vec<u8>) {
+    pub(crate) fn fill(
+        &mut self,
+        kernels: &Kernels,
+        rotated: &[f32],
+        count: u32,
+        numbers: &mut Vec<u8>,
+    ) {
         let largest = ((1 << (count - 1)) - 1) as f32;
         // With few bits, cutting off the rare large components loses less than coarse steps do.
         let cut = CUT[count as usize] / (rotated.len() as f32).sqrt();
-        let max = max_abs(rotated);
+        let max = (kernels.largest)(rotated);
         let inverse_step = if max > 0.0 { largest / max.min(cut) } else { 0.0 };
         numbers.clear();
         numbers.resize(code_bytes(rotated.len()) * 8, 0);
-        self.sum = 0;
-        let mut product = 0.0;
-        for (number, x) in numbers.iter_mut().zip(rotated) {
-            let rounded = round((x * inverse_step).clamp(-largest, largest));
-            self.sum += rounded;
-            product += f64::from(*x) * f64::from(rounded);
-            *number = rounded as u8;
-        }
-        self.factor = inverse(product);
+        (kernels.round)(rotated, inverse_step, largest, numbers);
+        let mut lanes = [0.0; LANES];
+        self.sum = (kernels.weigh)(&mut lanes, rotated, &numbers[..rotated.len()]);
+        self.factor = inverse(sum(&lanes));
         let stride = plane_bytes(code_bytes(rotated.len()));
-        self.bytes.clear();
-        self.bytes.resize(stride * count as usize, 0);
-        for (at, eight) in numbers.as_chunks::<8>().0.iter().enumerate() {
-            let word = u64::from_le_bytes(*eight);
-            for plane in 0..count {
-                self.bytes[plane as usize * stride + at] = gather(word >> plane);
-            }
-        }
+        let planes = self.bytes.resize(stride * count as usize);
+        planes.fill(0);
+        (kernels.slice)(numbers, planes, stride);
     }
 
     /// The product with a one-bit code.
     #[inline]
     pub(crate) fn dot_signs(&self, kernels: &Kernels, signs: &[u8]) -> f64 {
-        f64::from(2 * (kernels.dot_bits)(signs, &self.bytes) - self.sum)
+        f64::from(2 * (kernels.dot_bits)(signs, self.bytes.as_slice()) - self.sum)
     }
 
     /// The product with a three-bit code.
     #[inline]
     pub(crate) fn dot_magnitudes(&self, kernels: &Kernels, [high, middle, low]: [&[u8]; 3]) -> f64 {
-        let dot = |plane| (kernels.dot_bits)(plane, &self.bytes);
+        let dot = |plane| (kernels.dot_bits)(plane, self.bytes.as_slice());
         let product = 4 * dot(high) + 2 * dot(middle) + dot(low);
         f64::from(product) - 3.5 * f64::from(self.sum)
     }
@@ -154,12 +152,6 @@ impl Planes {
 
 /// Where components are cut off, in standard deviations, by the number of bits.
 const CUT: [f32; 8] = [1.0, 1.0, 1.0, 1.8, 2.5, 3.1, 3.7, 4.3];
-
-/// The lowest bits of eight bytes, as one byte.
-fn gather(word: u64) -> u8 {
-    // Bit 8k moves to bit 56 + k; what else the product holds stays below or falls off.
-    ((word & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-}
 
 fn inverse(x: f64) -> f64 {
     if x > 0.0 { 1.0 / x } else { 0.0 }

@@ -29,6 +29,7 @@
 use crate::code::{self, COARSE_PLANES, FINE_PLANES, Planes, SLACK, code_bytes};
 use crate::error::VectorError;
 use crate::kernel::{Kernels, LANES, Lanes, Level, sum};
+use crate::lines::Lines;
 use crate::metric::{Metric, narrow};
 use crate::rotate::Rotation;
 use crate::split;
@@ -117,7 +118,7 @@ pub struct Query {
     /// The squared norm.
     length: f64,
     /// The signed bytes, padded like a hot plane, and their scale as headers keep it.
-    row: Vec<u8>,
+    row: Lines,
     scale: f64,
     /// The vector at length 1, rotated.
     rotated: Vec<f32>,
@@ -279,21 +280,21 @@ impl Codec {
         query.length = sum(&lanes);
         let norm = query.length.sqrt();
         if self.config.quantization != Quantization::Bin {
-            query.row.resize(self.layout().hot, 0);
-            let scale = split::quantise(&query.vector, &mut query.row);
+            let row = query.row.resize(self.layout().hot);
+            let scale = split::quantise(&self.kernels, &query.vector, row);
             query.scale = self.header_scale(scale, norm);
         }
         if let Some(rotation) = &self.rotation {
             unit(&query.vector, norm, &mut query.rotated);
             rotation.apply(&self.kernels, &mut query.rotated);
-            query.coarse.fill(&query.rotated, COARSE_PLANES, &mut query.numbers);
+            query.coarse.fill(&self.kernels, &query.rotated, COARSE_PLANES, &mut query.numbers);
             // For other metrics than cosine the factor of a header holds the node's norm, and
             // this one the query's.
             if self.config.metric != Metric::Cosine {
                 query.coarse.factor *= norm;
             }
             if self.config.quantization == Quantization::Bin {
-                query.fine.fill(&query.rotated, FINE_PLANES, &mut query.numbers);
+                query.fine.fill(&self.kernels, &query.rotated, FINE_PLANES, &mut query.numbers);
             }
         }
     }
@@ -347,7 +348,7 @@ impl Codec {
             }
             Quantization::Q8 => {
                 written.scale = narrow(query.scale);
-                node.hot.copy_from_slice(&query.row);
+                node.hot.copy_from_slice(query.row.as_slice());
             }
             Quantization::Bin => {
                 node.hot.fill(0);
@@ -419,7 +420,7 @@ impl Codec {
             let cosine = dot * query.fine.factor * f64::from(factors.scale);
             return self.distance_of_cosine(cosine, query.length, factors.length);
         }
-        let dot = f64::from((self.kernels.dot_bytes)(&query.row, hot));
+        let dot = f64::from((self.kernels.dot_bytes)(query.row.as_slice(), hot));
         self.distance_of_bytes(
             dot * query.scale * f64::from(factors.scale),
             query.length,
@@ -510,9 +511,7 @@ impl Codec {
         }
         let mut block = [0.0; split::BLOCK];
         for codes in node.hot[..dim].chunks(split::BLOCK) {
-            for (x, code) in block.iter_mut().zip(codes) {
-                *x = f32::from(*code as i8) * scale as f32;
-            }
+            (self.kernels.widen)(codes, scale as f32, &mut block);
             use_block(at, &block[..codes.len()]);
             at += codes.len();
         }
@@ -531,5 +530,7 @@ fn unit(vector: &[f32], norm: f64, out: &mut Vec<f32>) {
     }
 }
 
+#[cfg(test)]
+mod recall;
 #[cfg(test)]
 mod tests;

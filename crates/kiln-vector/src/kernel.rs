@@ -79,6 +79,21 @@ pub(crate) struct Kernels {
     pub(crate) transform: fn(&mut [f32]),
     /// Codes, scale, low halves and high bytes of the cold plane to floats ([`crate::split`]).
     pub(crate) join: Join,
+    /// Signed bytes as floats, times a scale.
+    pub(crate) widen: fn(&[u8], f32, &mut [f32]),
+    /// Which of at most 64 bytes are 0, lowest bit first.
+    pub(crate) zeros: fn(&[u8]) -> u64,
+    /// The largest magnitude.
+    pub(crate) largest: fn(&[f32]) -> f32,
+    /// The nearest integers of floats times a factor, held within a limit, as signed bytes.
+    pub(crate) round: fn(&[f32], f32, f32, &mut [u8]),
+    /// Adds the products of floats and signed bytes to the lanes; returns the sum of the bytes.
+    pub(crate) weigh: fn(&mut Lanes, &[f32], &[u8]) -> i32,
+    /// Turns the signs of floats where words have their top bit set, and multiplies by a factor.
+    pub(crate) turn: fn(&mut [f32], &[u32], f32),
+    /// Writes the lowest bits of bytes, a multiple of 64 of them, to planes of so many bytes, all
+    /// of them whole cache lines.
+    pub(crate) slice: fn(&[u8], &mut [u8], usize),
 }
 
 const SCALAR: Kernels = Kernels {
@@ -90,6 +105,13 @@ const SCALAR: Kernels = Kernels {
     and_count: scalar::and_count,
     transform: scalar::transform,
     join: scalar::join,
+    widen: scalar::widen,
+    zeros: scalar::zeros,
+    largest: scalar::largest,
+    round: scalar::round,
+    weigh: scalar::weigh,
+    turn: scalar::turn,
+    slice: scalar::slice,
 };
 
 impl Kernels {

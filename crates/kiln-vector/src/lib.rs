@@ -23,6 +23,7 @@ mod index;
 mod info;
 mod insert;
 mod kernel;
+mod lines;
 mod links;
 mod metric;
 mod names;

@@ -38,37 +38,32 @@ impl Rotation {
     }
 
     pub(crate) fn apply(&self, kernels: &Kernels, vector: &mut [f32]) {
-        let end = vector.len() - self.span;
-        flip(vector, &self.signs[0]);
-        self.transform(kernels, &mut vector[..self.span]);
-        flip(vector, &self.signs[1]);
-        self.transform(kernels, &mut vector[end..]);
-    }
-
-    /// Undoes [`Rotation::apply`]: each of its steps is its own inverse.
-    pub(crate) fn undo(&self, kernels: &Kernels, vector: &mut [f32]) {
-        let end = vector.len() - self.span;
-        self.transform(kernels, &mut vector[end..]);
-        flip(vector, &self.signs[1]);
-        self.transform(kernels, &mut vector[..self.span]);
-        flip(vector, &self.signs[0]);
-    }
-
-    fn transform(&self, kernels: &Kernels, values: &mut [f32]) {
-        (kernels.transform)(values);
-        for x in values {
+        let span = self.span;
+        let end = vector.len() - span;
+        (kernels.turn)(vector, &self.signs[0], 1.0);
+        (kernels.transform)(&mut vector[..span]);
+        (kernels.turn)(&mut vector[..span], &self.signs[1], self.unit);
+        (kernels.turn)(&mut vector[span..], &self.signs[1][span..], 1.0);
+        (kernels.transform)(&mut vector[end..]);
+        for x in &mut vector[end..] {
             *x *= self.unit;
         }
     }
 
+    /// Undoes [`Rotation::apply`]: each of its steps is its own inverse.
+    pub(crate) fn undo(&self, kernels: &Kernels, vector: &mut [f32]) {
+        let span = self.span;
+        let end = vector.len() - span;
+        (kernels.transform)(&mut vector[end..]);
+        (kernels.turn)(&mut vector[end..], &self.signs[1][end..], self.unit);
+        (kernels.turn)(&mut vector[..end], &self.signs[1], 1.0);
+        (kernels.transform)(&mut vector[..span]);
+        (kernels.turn)(&mut vector[..span], &self.signs[0], self.unit);
+        (kernels.turn)(&mut vector[span..], &self.signs[0][span..], 1.0);
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         self.signs.iter().map(|signs| signs.capacity() * size_of::<u32>()).sum()
-    }
-}
-
-fn flip(vector: &mut [f32], signs: &[u32]) {
-    for (x, sign) in vector.iter_mut().zip(signs) {
-        *x = f32::from_bits(x.to_bits() ^ sign);
     }
 }
 
@@ -100,7 +95,7 @@ mod tests {
                 let mut lanes = [0.0; LANES];
                 (Kernels::best().dot)(&mut lanes, &vector, &vector);
                 assert!((sum(&lanes) - 1.0).abs() < 1e-5, "{dim}");
-                let largest = crate::split::max_abs(&vector);
+                let largest = (Kernels::best().largest)(&vector);
                 assert!(largest <= 5.0 / (dim as f32).sqrt(), "{dim} {at} {largest}");
                 rotation.undo(&Kernels::best(), &mut vector);
                 let far = vector.iter().enumerate().any(|(i, x)| {

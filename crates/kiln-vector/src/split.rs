@@ -38,24 +38,16 @@ pub(crate) const fn cold_bytes(dim: usize) -> usize {
     3 * dim
 }
 
-/// The largest magnitude.
-pub(crate) fn max_abs(vector: &[f32]) -> f32 {
-    vector.iter().fold(0.0, |max: f32, x| max.max(x.abs()))
-}
-
 /// Writes the codes of `vector` and returns the scale: `vector[i]` is about `codes[i] * scale`.
 /// Codes beyond the vector become 0. Infinitely small scales give codes of 0.
-pub(crate) fn quantise(vector: &[f32], codes: &mut [u8]) -> f64 {
-    let max = max_abs(vector);
+pub(crate) fn quantise(kernels: &Kernels, vector: &[f32], codes: &mut [u8]) -> f64 {
+    let max = (kernels.largest)(vector);
     // In double: the scale of a tiny vector is no float32, and its inverse would be infinite.
     let scale = f64::from(max) / f64::from(CODE_MAX);
     let inverse = if max > 0.0 { 1.0 / scale } else { 0.0 };
     let (used, unused) = codes.split_at_mut(vector.len());
     if inverse < 1e30 {
-        let inverse = inverse as f32;
-        for (code, x) in used.iter_mut().zip(vector) {
-            *code = round(x * inverse) as u8;
-        }
+        (kernels.round)(vector, inverse as f32, CODE_MAX, used);
     } else {
         for (code, x) in used.iter_mut().zip(vector) {
             *code = round((f64::from(*x) * inverse) as f32) as u8;
@@ -83,7 +75,7 @@ pub(crate) fn encode(
     cold: &mut [u8],
     side: &mut Vec<u8>,
 ) {
-    quantise(vector, hot);
+    quantise(kernels, vector, hot);
     let (low, high) = cold.split_at_mut(2 * vector.len());
     for (((x, low), high), code) in
         vector.iter().zip(low.as_chunks_mut::<2>().0).zip(high).zip(&*hot)
@@ -134,10 +126,15 @@ pub(crate) fn decode(
             let codes = &hot[start..end];
             let (low, high) = (&low[2 * start..2 * end], &high[start..end]);
             (kernels.join)(codes, scale as f32, low, high, block);
-            for at in zeros(codes) {
-                // A side byte is missing only if the caller mixed up nodes: 0 is as good as any.
-                let top = side.next().copied().unwrap_or_default();
-                block[at] = f32::from_le_bytes([low[2 * at], low[2 * at + 1], high[at], top]);
+            for (word, codes) in codes.chunks(64).enumerate() {
+                let mut zeros = (kernels.zeros)(codes);
+                while zeros != 0 {
+                    let at = 64 * word + zeros.trailing_zeros() as usize;
+                    // A side byte is missing only if the caller mixed up nodes: any will do then.
+                    let top = side.next().copied().unwrap_or_default();
+                    block[at] = f32::from_le_bytes([low[2 * at], low[2 * at + 1], high[at], top]);
+                    zeros &= zeros - 1;
+                }
             }
         }
         if !use_block(block) {
@@ -147,33 +144,12 @@ pub(crate) fn decode(
     true
 }
 
-/// The places of codes that are 0, in order.
-fn zeros(codes: &[u8]) -> impl Iterator<Item = usize> {
-    const WORD: usize = 8;
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    codes.chunks(WORD).enumerate().flat_map(|(word_at, chunk)| {
-        let mut bytes = [1; WORD];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        let word = u64::from_le_bytes(bytes);
-        // A byte's top bit says exactly whether the byte is 0: no carry passes a byte.
-        let mut found = !(((word & !TOPS) + (ONES * 0x7F)) | word) & TOPS;
-        std::iter::from_fn(move || {
-            let at = found.trailing_zeros() as usize / WORD;
-            (found != 0).then(|| {
-                found &= found - 1;
-                word_at * WORD + at
-            })
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-    use super::{CODE_MAX, cold_bytes, decode, encode, max_abs, zeros};
+    use super::{CODE_MAX, cold_bytes, decode, encode};
     use crate::kernel::Kernels;
 
     /// Encodes, decodes on every level, compares bit for bit. Returns whether the fallback was
@@ -184,7 +160,7 @@ mod tests {
         for kernels in Kernels::all() {
             let (mut hot, mut cold) = (vec![0; dim + 3], vec![0; cold_bytes(dim)]);
             let mut side = Vec::new();
-            let scale = f64::from(max_abs(vector)) / f64::from(CODE_MAX);
+            let scale = f64::from((kernels.largest)(vector)) / f64::from(CODE_MAX);
             encode(&kernels, vector, scale, &mut hot, &mut cold, &mut side);
             let mut back = Vec::new();
             decode(&kernels, dim, &hot, scale, &cold, &side, |block| {
@@ -227,13 +203,6 @@ mod tests {
             if !vector.is_empty() {
                 check(&vector);
             }
-        }
-
-        #[test]
-        fn zeros_are_found(codes in vec(prop_oneof![Just(0_u8), Just(1), Just(128), any::<u8>()],
-                                        0..40)) {
-            let plain: Vec<usize> = (0..codes.len()).filter(|at| codes[*at] == 0).collect();
-            assert_eq!(zeros(&codes).collect::<Vec<_>>(), plain);
         }
     }
 

@@ -269,20 +269,11 @@ fn the_largest_dimensions_work_and_a_reused_query_is_a_new_one() {
             let node = Node::new(&codec, &a);
             codec.prepare_into(&a, &mut query);
             assert!(codec.coarse(&query, &node.header, &node.hot) < 0.1);
-            let fresh = codec.prepare(&a);
-            for query in [&query, &fresh] {
-                assert_eq!(
-                    query.row.len(),
-                    if quantization == Quantization::Bin {
-                        query.row.len()
-                    } else {
-                        codec.layout().hot
-                    }
-                );
-            }
-            let estimates =
-                [&query, &fresh].map(|query| codec.estimate(query, &node.header).to_bits());
-            assert_eq!(estimates[0], estimates[1]);
+            let [reused, fresh] = [&query, &codec.prepare(&a)].map(|query| {
+                let estimate = codec.estimate(query, &node.header);
+                [estimate, codec.coarse(query, &node.header, &node.hot)].map(f32::to_bits)
+            });
+            assert_eq!(reused, fresh);
         }
         // All components at their largest: the sums of bytes stay inside 32 bits.
         let codec = codec(dim, Metric::InnerProduct, Quantization::None);

@@ -13,11 +13,14 @@
 //! ```
 
 use std::arch::x86_64::{
-    __m256i, _mm_cvtsi64_si128, _mm_loadu_si128, _mm256_abs_epi8, _mm256_add_epi8,
-    _mm256_add_epi32, _mm256_add_epi64, _mm256_and_si256, _mm256_extract_epi64, _mm256_loadu_si256,
-    _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi16,
-    _mm256_setr_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_sign_epi8,
-    _mm256_slli_epi64, _mm256_srli_epi16, _mm256_sub_epi64, _mm256_zextsi128_si256,
+    __m256, __m256i, _mm_cvtsi64_si128, _mm_loadu_si128, _mm256_abs_epi8, _mm256_add_epi8,
+    _mm256_add_epi32, _mm256_add_epi64, _mm256_add_ps, _mm256_and_si256, _mm256_cmpeq_epi8,
+    _mm256_extract_epi64, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16,
+    _mm256_maddubs_epi16, _mm256_movemask_epi8, _mm256_permute_ps, _mm256_permute2f128_ps,
+    _mm256_permute2x128_si256, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi16,
+    _mm256_setr_epi8, _mm256_setr_ps, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_sign_epi8,
+    _mm256_slli_epi64, _mm256_srli_epi16, _mm256_storeu_ps, _mm256_sub_epi64, _mm256_xor_ps,
+    _mm256_zextsi128_si256,
 };
 
 use super::{Kernels, Lanes, Level, plane_bytes, scalar};
@@ -43,6 +46,20 @@ pub(super) fn kernels() -> Option<Kernels> {
         transform: |values| unsafe { transform(values) },
         // SAFETY: as above.
         join: |codes, scale, low, high, out| unsafe { join(codes, scale, low, high, out) },
+        // SAFETY: as above.
+        widen: |codes, scale, out| unsafe { widen(codes, scale, out) },
+        // SAFETY: as above.
+        zeros: |codes| unsafe { zeros(codes) },
+        // SAFETY: as above.
+        largest: |values| unsafe { largest(values) },
+        // SAFETY: as above.
+        round: |values, inverse, limit, codes| unsafe { round(values, inverse, limit, codes) },
+        // SAFETY: as above.
+        weigh: |lanes, values, codes| unsafe { weigh(lanes, values, codes) },
+        // SAFETY: as above.
+        turn: |values, signs, scale| unsafe { turn(values, signs, scale) },
+        // SAFETY: as above.
+        slice: |numbers, planes, stride| unsafe { slice(numbers, planes, stride) },
     })
 }
 
@@ -56,14 +73,57 @@ fn l2(lanes: &mut Lanes, a: &[f32], b: &[f32]) {
     scalar::l2(lanes, a, b);
 }
 
+/// The first three stages inside registers, the others as the compiler makes them.
 #[target_feature(enable = "avx2,fma")]
-fn transform(values: &mut [f32]) {
-    scalar::transform(values);
+pub(super) fn transform(values: &mut [f32]) {
+    if values.len() < 8 {
+        return scalar::transform(values);
+    }
+    // Turns the sign of the higher one of every two values 1, 2 and 4 apart.
+    let signs = |places: u32| {
+        let one = |at: u32| if places >> at & 1 == 1 { -0.0 } else { 0.0 };
+        _mm256_setr_ps(one(0), one(1), one(2), one(3), one(4), one(5), one(6), one(7))
+    };
+    let (ones, twos, fours) = (signs(0b1010_1010), signs(0b1100_1100), signs(0b1111_0000));
+    for eight in values.as_chunks_mut::<8>().0 {
+        // Lower: b + a; higher: a + -b: the sums and differences of the definition.
+        let x = load_floats(eight);
+        let x = _mm256_add_ps(_mm256_permute_ps::<0b10_11_00_01>(x), _mm256_xor_ps(x, ones));
+        let x = _mm256_add_ps(_mm256_permute_ps::<0b01_00_11_10>(x), _mm256_xor_ps(x, twos));
+        let swapped = _mm256_permute2f128_ps::<1>(x, x);
+        store_floats(eight, _mm256_add_ps(swapped, _mm256_xor_ps(x, fours)));
+    }
+    scalar::transform_from(values, 8);
 }
 
 #[target_feature(enable = "avx2,fma")]
 fn join(codes: &[u8], scale: f32, low: &[u8], high: &[u8], out: &mut [f32]) {
     scalar::join(codes, scale, low, high, out);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn widen(codes: &[u8], scale: f32, out: &mut [f32]) {
+    scalar::widen(codes, scale, out);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn largest(values: &[f32]) -> f32 {
+    scalar::largest(values)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn round(values: &[f32], inverse: f32, limit: f32, codes: &mut [u8]) {
+    scalar::round(values, inverse, limit, codes);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn weigh(lanes: &mut Lanes, values: &[f32], codes: &[u8]) -> i32 {
+    scalar::weigh(lanes, values, codes)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn turn(values: &mut [f32], signs: &[u32], scale: f32) {
+    scalar::turn(values, signs, scale);
 }
 
 const WIDTH: usize = 32;
@@ -180,6 +240,49 @@ fn quarters(sum: __m256i) -> [i64; 4] {
     ]
 }
 
+#[target_feature(enable = "avx2,fma")]
+fn zeros(codes: &[u8]) -> u64 {
+    let zero = _mm256_setzero_si256();
+    let (blocks, rest) = codes.as_chunks::<WIDTH>();
+    let mut found = scalar::zeros(rest) << (blocks.len() * WIDTH % 64);
+    for (at, block) in blocks.iter().enumerate() {
+        let same = _mm256_movemask_epi8(_mm256_cmpeq_epi8(load(block), zero)) as u32;
+        found |= u64::from(same) << (at * WIDTH);
+    }
+    found
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn slice(numbers: &[u8], planes: &mut [u8], stride: usize) {
+    let count = planes.len() / stride;
+    for (at, numbers) in numbers.as_chunks::<WIDTH>().0.iter().enumerate() {
+        // The bit of a plane is the highest of its byte in turn, from the highest plane on.
+        let mut bits = load(numbers);
+        for _ in count..8 {
+            bits = _mm256_add_epi8(bits, bits);
+        }
+        for plane in planes.chunks_exact_mut(stride).rev() {
+            let highest = _mm256_movemask_epi8(bits) as u32;
+            plane[at * 4..at * 4 + 4].copy_from_slice(&highest.to_le_bytes());
+            bits = _mm256_add_epi8(bits, bits);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_floats(eight: &[f32; 8]) -> __m256 {
+    // SAFETY: the reference is to 8 readable floats, and the load asks for no alignment.
+    unsafe { _mm256_loadu_ps(eight.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_floats(eight: &mut [f32; 8], x: __m256) {
+    // SAFETY: the reference is to 8 writable floats, and the store asks for no alignment.
+    unsafe { _mm256_storeu_ps(eight.as_mut_ptr(), x) }
+}
+
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(bytes: &[u8; WIDTH]) -> __m256i {
@@ -203,7 +306,7 @@ fn load_some(words: &[u8]) -> __m256i {
             // SAFETY: the reference is to 16 readable bytes, and the load asks for no alignment.
             let low = unsafe { _mm_loadu_si128(half.as_ptr().cast()) };
             let high = _mm256_zextsi128_si256(_mm_cvtsi64_si128(word(16)));
-            std::arch::x86_64::_mm256_permute2x128_si256::<0x20>(_mm256_zextsi128_si256(low), high)
+            _mm256_permute2x128_si256::<0x20>(_mm256_zextsi128_si256(low), high)
         }
         None => _mm256_zextsi128_si256(_mm_cvtsi64_si128(word(0))),
     }

@@ -10,14 +10,17 @@ use std::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_dpbusd_epi32,
     _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_popcnt_epi64, _mm512_reduce_add_epi32,
     _mm512_reduce_add_epi64, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_slli_epi64,
-    _mm512_sub_epi32, _mm512_sub_epi64, _mm512_xor_si512,
+    _mm512_sub_epi32, _mm512_sub_epi64, _mm512_test_epi8_mask, _mm512_testn_epi8_mask,
+    _mm512_xor_si512,
 };
 
-use super::{Kernels, Lanes, Level, plane_bytes, scalar};
+use super::{Kernels, Lanes, Level, avx2, plane_bytes, scalar};
 
 /// The kernels, if this processor has what they need.
 pub(super) fn kernels() -> Option<Kernels> {
-    let found = is_x86_feature_detected!("avx512f")
+    let found = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vnni")
@@ -38,9 +41,23 @@ pub(super) fn kernels() -> Option<Kernels> {
         // SAFETY: as above.
         and_count: |a, b| unsafe { and_count(a, b) },
         // SAFETY: as above.
-        transform: |values| unsafe { transform(values) },
+        transform: |values| unsafe { avx2::transform(values) },
         // SAFETY: as above.
         join: |codes, scale, low, high, out| unsafe { join(codes, scale, low, high, out) },
+        // SAFETY: as above.
+        widen: |codes, scale, out| unsafe { widen(codes, scale, out) },
+        // SAFETY: as above.
+        zeros: |codes| unsafe { zeros(codes) },
+        // SAFETY: as above.
+        largest: |values| unsafe { largest(values) },
+        // SAFETY: as above.
+        round: |values, inverse, limit, codes| unsafe { round(values, inverse, limit, codes) },
+        // SAFETY: as above.
+        weigh: |lanes, values, codes| unsafe { weigh(lanes, values, codes) },
+        // SAFETY: as above.
+        turn: |values, signs, scale| unsafe { turn(values, signs, scale) },
+        // SAFETY: as above.
+        slice: |numbers, planes, stride| unsafe { slice(numbers, planes, stride) },
     })
 }
 
@@ -55,13 +72,33 @@ fn l2(lanes: &mut Lanes, a: &[f32], b: &[f32]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn transform(values: &mut [f32]) {
-    scalar::transform(values);
+fn join(codes: &[u8], scale: f32, low: &[u8], high: &[u8], out: &mut [f32]) {
+    scalar::join(codes, scale, low, high, out);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn join(codes: &[u8], scale: f32, low: &[u8], high: &[u8], out: &mut [f32]) {
-    scalar::join(codes, scale, low, high, out);
+fn widen(codes: &[u8], scale: f32, out: &mut [f32]) {
+    scalar::widen(codes, scale, out);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn largest(values: &[f32]) -> f32 {
+    scalar::largest(values)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn round(values: &[f32], inverse: f32, limit: f32, codes: &mut [u8]) {
+    scalar::round(values, inverse, limit, codes);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn weigh(lanes: &mut Lanes, values: &[f32], codes: &[u8]) -> i32 {
+    scalar::weigh(lanes, values, codes)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn turn(values: &mut [f32], signs: &[u32], scale: f32) {
+    scalar::turn(values, signs, scale);
 }
 
 const WIDTH: usize = 64;
@@ -133,6 +170,24 @@ fn and_count(a: &[u8], b: &[u8]) -> i32 {
         sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(both));
     }
     _mm512_reduce_add_epi64(sum) as i32
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn zeros(codes: &[u8]) -> u64 {
+    let mask = if codes.len() < WIDTH { (1 << codes.len()) - 1 } else { u64::MAX };
+    let codes = load_some(codes);
+    _mm512_testn_epi8_mask(codes, codes) & mask
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn slice(numbers: &[u8], planes: &mut [u8], stride: usize) {
+    for (at, numbers) in numbers.as_chunks::<WIDTH>().0.iter().enumerate() {
+        let numbers = load(numbers);
+        for (bit, plane) in planes.chunks_exact_mut(stride).enumerate() {
+            let bits = _mm512_test_epi8_mask(numbers, _mm512_set1_epi8(1 << bit));
+            plane[at * 8..at * 8 + 8].copy_from_slice(&bits.to_le_bytes());
+        }
+    }
 }
 
 #[inline]

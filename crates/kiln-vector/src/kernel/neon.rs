@@ -29,6 +29,13 @@ pub(super) fn kernels() -> Kernels {
         and_count: |a, b| unsafe { and_count(a, b) },
         transform: scalar::transform,
         join: scalar::join,
+        widen: scalar::widen,
+        zeros: scalar::zeros,
+        largest: scalar::largest,
+        round: scalar::round,
+        weigh: scalar::weigh,
+        turn: scalar::turn,
+        slice: scalar::slice,
     }
 }
 

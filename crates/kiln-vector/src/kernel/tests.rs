@@ -149,3 +149,56 @@ fn joins_agree_bit_for_bit() {
         }
     }
 }
+
+#[test]
+fn the_kernels_that_prepare_agree_bit_for_bit() {
+    let mut rng = Random(6);
+    let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    for len in lengths() {
+        let values = floats(&mut rng, len);
+        let codes: Vec<u8> = (0..len).map(|_| (rng.next() % 5) as u8).collect();
+        let signs: Vec<u32> = (0..len).map(|_| rng.next() as u32 & (1 << 31)).collect();
+        let numbers: Vec<u8> =
+            (0..(len + 1).next_multiple_of(64)).map(|_| rng.next() as u8).collect();
+        let plain = values.iter().fold(0.0, |max: f32, x| max.max(x.abs()));
+        for kernels in Kernels::all() {
+            assert_eq!((kernels.largest)(&values).to_bits(), plain.to_bits());
+            if len <= 64 {
+                let plain = (0..len).fold(0, |found, at| found | u64::from(codes[at] == 0) << at);
+                assert_eq!((kernels.zeros)(&codes), plain, "{:?} {len}", kernels.level);
+            }
+            for (inverse, limit) in [(0.0, 7.0), (0.1, 127.0), (3.0, 31.0)] {
+                let mut got = vec![0; len];
+                (kernels.round)(&values, inverse, limit, &mut got);
+                let one =
+                    |x: &f32| (x * inverse).clamp(-limit, limit).round_ties_even() as i8 as u8;
+                let plain: Vec<u8> = values.iter().map(one).collect();
+                assert_eq!(got, plain, "{:?} {len}", kernels.level);
+            }
+            let (mut got, mut wanted) = (vec![0.0; len], vec![0.0; len]);
+            (kernels.widen)(&numbers[..len], 0.3, &mut got);
+            (SCALAR.widen)(&numbers[..len], 0.3, &mut wanted);
+            assert_eq!(bits(&got), bits(&wanted));
+            (kernels.turn)(&mut got, &signs, 0.7);
+            (SCALAR.turn)(&mut wanted, &signs, 0.7);
+            assert_eq!(bits(&got), bits(&wanted));
+            let (mut lanes, mut wanted) = ([0.0; LANES], [0.0; LANES]);
+            let got_sum = (kernels.weigh)(&mut lanes, &values, &numbers[..len]);
+            let wanted_sum = (SCALAR.weigh)(&mut wanted, &values, &numbers[..len]);
+            assert_eq!(lanes.map(f64::to_bits), wanted.map(f64::to_bits));
+            let plain: i32 = numbers[..len].iter().map(|x| i32::from(*x as i8)).sum();
+            assert_eq!([got_sum, wanted_sum], [plain; 2]);
+            for count in [1, 4, 6, 8] {
+                let stride = plane_bytes(numbers.len() / 8);
+                let mut planes = vec![0; stride * count];
+                (kernels.slice)(&numbers, &mut planes, stride);
+                for (at, plane) in planes.chunks(stride).enumerate() {
+                    let bit = |place: usize| plane[place / 8] >> (place % 8) & 1;
+                    let same =
+                        (0..numbers.len()).all(|place| bit(place) == numbers[place] >> at & 1);
+                    assert!(same, "{:?} {len} {count}", kernels.level);
+                }
+            }
+        }
+    }
+}
