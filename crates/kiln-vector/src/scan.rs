@@ -20,9 +20,9 @@ use crate::walk::Walk;
 
 /// A walk spends as much time on one candidate of its width as a scan on this many nodes.
 const SCAN_PER_CANDIDATE: usize = 24;
-/// Candidates of a filtered walk for each hit, before those that do not pass are added. A walk
-/// finds 95% of what is nearest when it is twice as wide as what is wanted.
-const WIDTH_PER_HIT: f64 = 2.5;
+/// Candidates of a filtered walk for each hit, before those that do not pass are added: 98% of
+/// what is nearest is found with it. A walk that finds too few is repeated twice as wide.
+const WIDTH_PER_HIT: f64 = 1.6;
 /// Elements that a filter is first tried on, and in all if few of them pass.
 const SAMPLES: [usize; 2] = [64, 512];
 /// Passing elements from which on the share is known well enough.
@@ -48,15 +48,19 @@ impl Index {
     pub(crate) fn plan(&self, request: &Request<'_>, guard: &Guard<'_>) -> Plan {
         let ef = request.ef.unwrap_or(self.config().ef_search).max(request.count);
         let share = self.passing(request, guard);
-        let nodes = self.graph.rows.arena.end() as usize;
         let mut width = ef;
         if share < 1.0 {
             // Saturates for a share of nothing.
             let filtered = (WIDTH_PER_HIT * request.count as f64 / share) as usize;
             width = width.max(filtered).min(request.filter_ef.unwrap_or(usize::MAX)).max(1);
         }
-        let walks = width.saturating_mul(SCAN_PER_CANDIDATE) < nodes;
-        Plan { width: walks.then_some(width), share }
+        Plan { width: self.walkable(width), share }
+    }
+
+    /// The width, unless a scan costs less than a walk of it.
+    pub(crate) fn walkable(&self, width: usize) -> Option<usize> {
+        let nodes = self.graph.rows.arena.end() as usize;
+        (width.saturating_mul(SCAN_PER_CANDIDATE) < nodes).then_some(width)
     }
 
     /// Tries the filter on some elements and returns the share that passes.

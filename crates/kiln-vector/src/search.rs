@@ -125,7 +125,8 @@ impl Index {
             return self.rank(request, walk, guard, &scratch.found, None);
         }
         let plan = self.plan(request, guard);
-        if let Some(width) = plan.width {
+        let mut next_width = plan.width;
+        while let Some(width) = next_width {
             walk.to_nearest(width, scratch);
             let candidates = scratch.candidates.sorted();
             let hits = self.rank(request, walk, guard, candidates, request.filter);
@@ -133,7 +134,8 @@ impl Index {
             if !too_few || request.filter_ef.is_some() || request.max_distance.is_some() {
                 return hits;
             }
-            // What passes lies far from the query. The promise is to find it all the same.
+            // What passes lies farther from the query. The promise is to find it all the same.
+            next_width = self.walkable(width.saturating_mul(2));
         }
         self.scan(request, walk, guard, plan.share, scratch);
         self.rank(request, walk, guard, &scratch.found, None)
