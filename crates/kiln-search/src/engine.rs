@@ -72,6 +72,17 @@ pub(crate) fn announce(view: &mut View<'_>, key: &[u8]) {
     view.signal(key);
 }
 
+/// Removes the engine or whatever else is at `key`, and announces it; says whether there was any.
+pub(crate) fn remove(context: &mut Context<'_>, key: &[u8]) -> bool {
+    context.write(key, |view| {
+        let existed = view.delete(key);
+        if existed {
+            announce(view, key);
+        }
+        existed
+    })
+}
+
 /// A vector that is stored and linked in an index and waits for its name. Dropping it takes the
 /// vector out again.
 pub(crate) struct Prepared<T: Indexed> {

@@ -8,7 +8,7 @@ use kiln_command::{
 use kiln_keyspace::Space;
 
 use super::{RM, RO, RW, name};
-use crate::engine::announce;
+use crate::engine::{announce, remove};
 
 const fn row(
     name: &'static str,
@@ -89,14 +89,7 @@ fn drop_snapshot(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<Work, CommandError> {
     let key = name(args, 1)?;
-    let existed = context.write(key, |view| {
-        let existed = view.delete(key);
-        if existed {
-            announce(view, key);
-        }
-        existed
-    });
-    reply.integer(i64::from(existed));
+    reply.integer(i64::from(remove(context, key)));
     Ok(Work::Done)
 }
 

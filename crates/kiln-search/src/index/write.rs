@@ -11,7 +11,7 @@ use kiln_command::{
 use kiln_vector::{DIM_MAX, IndexConfig, M_RANGE, Metric};
 
 use super::{INVALID_VECTOR, NOT_FOUND, RM, VectorIndex, metric, name, vector, writes};
-use crate::engine::{Prepared, announce, change, look_up};
+use crate::engine::{Prepared, announce, change, look_up, remove};
 use crate::vector::insert_micros;
 
 const EF_SEARCH: usize = 64;
@@ -110,14 +110,7 @@ fn drop_index(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<Work, CommandError> {
     let key = name(args, 1)?;
-    let existed = context.write(key, |view| {
-        let existed = view.delete(key);
-        if existed {
-            announce(view, key);
-        }
-        existed
-    });
-    if !existed {
+    if !remove(context, key) {
         return Err(NOT_FOUND);
     }
     reply.ok();
